@@ -1,7 +1,7 @@
-//! One question to people, from asking to settling (chapter 6).
+//! One ask to a person, from asking to settling (chapter 6).
 //!
-//! Here is what a question is and which replies it takes. Who is told, when time is over and what
-//! follows is in `engine::asks`. In doubt the answer is no.
+//! This file defines what an ask is and which replies it accepts. `engine::asks` decides which
+//! subscribers are told, when time is up and what follows. When in doubt, the answer is no.
 
 mod time;
 
@@ -20,30 +20,31 @@ use crate::stakes::ActionStakes;
 
 pub(crate) use time::AskTime;
 
-/// A question that is open.
+/// An ask that has not been settled yet.
 #[derive(Debug)]
-pub(crate) struct Ask {
-    /// Who asks; never who answers (ruling 37).
+pub(crate) struct PendingAsk {
+    /// The principal that asks. It may never answer (ruling 37).
     pub(crate) principal: Principal,
-    /// What decides who hears of it.
+    /// The tags of the agent, which decide which subscribers hear of the ask.
     pub(crate) tags: AgentTags,
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
-    /// Its place among all events.
+    /// The position of the ask among all events.
     pub(crate) order: u64,
-    /// Until when it can be answered.
+    /// How long the ask can be answered.
     pub(crate) time: AskTime,
-    /// Until when it is waited for someone who can answer to come back (ruling 4).
+    /// How long the engine waits for a subscriber that can answer to come back (ruling 4).
     pub(crate) abandoned_us: Option<u64>,
-    /// Until then it is not given up, even if nobody is there: everyone may be coming back.
+    /// Until this moment the ask is not given up even if no subscriber is connected, because all of
+    /// them may be reconnecting.
     pub(crate) grace_until_us: u64,
-    /// Who was sent the question itself.
+    /// The subscribers that were sent the ask itself.
     pub(crate) told: BTreeSet<SubscriberKey>,
-    /// Under which moment the engine has it filed as due.
+    /// The moment under which the engine has filed this ask as due.
     pub(crate) filed_us: Option<u64>,
 }
 
-/// Whether the payload is a question, and its token and timeout.
+/// The token and the timeout of an ask; `None` if the payload is not an ask.
 pub(crate) fn question(payload: &Payload) -> Option<(&ReplyToken, u64)> {
     match payload {
         Payload::AwaitingConfirmation(it) => Some((&it.reply_token, it.timeout_seconds)),
@@ -52,7 +53,7 @@ pub(crate) fn question(payload: &Payload) -> Option<(&ReplyToken, u64)> {
     }
 }
 
-impl Ask {
+impl PendingAsk {
     pub(crate) fn new(
         (principal, tags): (Principal, AgentTags),
         session: SessionKey,
@@ -64,7 +65,7 @@ impl Ask {
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         let most_seconds = said.and_then(|said| said.max_timeout_seconds);
         let time = AskTime::new(now_us, timeout_seconds, most_seconds, waits);
-        Ask {
+        PendingAsk {
             principal,
             tags,
             session,
@@ -82,7 +83,7 @@ impl Ask {
         matches!(self.event.payload, Payload::AwaitingConfirmation(_))
     }
 
-    /// When something is next due for this question.
+    /// When the engine next has to do something for this ask.
     pub(crate) fn next_us(&self) -> u64 {
         self.end_us().min(self.time.next_us())
     }
@@ -92,7 +93,8 @@ impl Ask {
         self.time.deadline_us().min(self.abandoned_us.unwrap_or(u64::MAX))
     }
 
-    /// What silence means (§6.4). It never accepts anything that could hurt (ruling 35).
+    /// What applies if nobody answers (§6.4). Silence never accepts anything that could hurt
+    /// (ruling 35).
     pub(crate) fn default(&self) -> Resolution {
         match &self.event.payload {
             Payload::AwaitingConfirmation(it) if is_default_safe(it) => match it.default_decision {
@@ -107,13 +109,13 @@ impl Ask {
         }
     }
 
-    /// What a reply to a confirmation means (§6.3.4 step 6, rulings 15 and 35). A no always counts,
-    /// whatever the agent allows; an accept by a rule only where a rule may accept.
+    /// Decides what a reply to a confirmation means (§6.3.4 step 6, rulings 15 and 35). A no always
+    /// counts, whatever the agent allows. An accept by a rule counts only where a rule may accept.
     pub(crate) fn decide(&self, reply: &ConfirmationReply) -> Result<Resolution, ReplyRefusal> {
         let Payload::AwaitingConfirmation(asked) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
         };
-        // No agent has declared yet that it can change its action, so a changed one is a no.
+        // No agent can declare yet that it supports a modified action, so a modified one is a no.
         if reply.decision != Decision::Accept || reply.modified_action.is_some() {
             return Ok(Resolution::Reject);
         }
@@ -128,14 +130,15 @@ impl Ask {
         Ok(Resolution::Accept)
     }
 
-    /// Whether a reply was decided in time by the clock of its subscriber, too (§6.3.4 step 4, ruling 13).
+    /// Checks that the reply was also decided in time by the subscriber's own clock (§6.3.4 step 4,
+    /// ruling 13).
     pub(crate) fn check_stamp(&self, now: Now, decided: &DecisionTime) -> Result<(), ReplyRefusal> {
         let left_us = self.time.deadline_us().saturating_sub(now.monotonic_us);
         let end_unix_us = now.unix_us.saturating_add_unsigned(left_us);
         if decided.unix_us() >= end_unix_us { Err(ReplyRefusal::StampedLate) } else { Ok(()) }
     }
 
-    /// What a reply to a clarification means (§6.5.5).
+    /// Decides what a reply to a clarification means (§6.5.5).
     pub(crate) fn answer(&self, response: &Response) -> Result<Resolution, ReplyRefusal> {
         let Payload::AwaitingClarification(question) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
@@ -147,7 +150,7 @@ impl Ask {
     }
 }
 
-/// Whether silence may have the effect that the agent wants it to have.
+/// Whether the agent's default decision may apply when nobody answers.
 pub(crate) fn is_default_safe(asked: &AwaitingConfirmation) -> bool {
     asked.default_decision != Decision::Accept || ActionStakes::presented(asked).allows_default()
 }

@@ -1,33 +1,34 @@
-//! How many events a subscriber may still get now (§5.3.1.1, §5.6.1, ruling 6).
+//! How many events a subscriber may still be sent now (§5.3.1.1, §5.6.1, ruling 6).
 //!
-//! In no window of one second more than the negotiated number. After quiet, a burst up to that number is
-//! allowed; while anything is held, events leave one by one, at least 1/rate apart.
+//! No window of one second has more events than were negotiated. After a quiet time, a burst up to
+//! that number is allowed. While events are held back, they leave one by one, at least 1/rate
+//! apart.
 
 use crate::clock::SECOND_US;
 
-/// The second is cut into this many slots. What was spent in a slot comes back when the slot has
-/// ended and a second has passed, so never too early, and at most a slot too late.
+/// One second is divided into this many slots. What was spent in a slot becomes available again one
+/// second after the slot has ended: never too early, and at most one slot too late.
 const SLOTS: usize = 64;
 const SLOT_US: u64 = SECOND_US / SLOTS as u64;
-/// A slot counts while it runs and for the second after it.
+/// A slot counts while it runs and for one second after it.
 const COUNTED: usize = SLOTS + 1;
 
-/// The budget of one subscriber. While nothing was spent lately, it owns no memory.
+/// The event budget of one subscriber. It owns no memory if nothing was spent lately.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RateBudget {
     max: u64,
-    /// The slots that count and in which something was spent, by number, the oldest first, and how
-    /// much: at most [`COUNTED`].
+    /// The number of each counting slot in which something was spent, oldest first, and how much
+    /// was spent: at most [`COUNTED`] entries.
     spent: Vec<(u64, u64)>,
     /// When something was last spent.
     last_us: u64,
-    /// Whether something is held: then events are spaced.
+    /// Whether events are held back: then they leave spaced.
     is_holding: bool,
 }
 
-impl Budget {
+impl RateBudget {
     pub(crate) fn new(max_events_per_second: u64) -> Self {
-        Budget {
+        RateBudget {
             max: max_events_per_second.max(1),
             spent: Vec::new(),
             last_us: 0,
@@ -35,12 +36,12 @@ impl Budget {
         }
     }
 
-    /// Another rate from now on; what was spent stays spent.
+    /// Changes the rate from now on. What was spent stays spent.
     pub(crate) fn set_max(&mut self, max_events_per_second: u64) {
         self.max = max_events_per_second.max(1);
     }
 
-    /// Takes one event out of the budget, if there is one.
+    /// Takes one event out of the budget, if the budget allows it.
     pub(crate) fn spend(&mut self, now_us: u64) -> bool {
         if self.next_us(now_us) > now_us {
             return false;
@@ -57,27 +58,29 @@ impl Budget {
         true
     }
 
-    /// Whether something is held. Once nothing is, a burst is allowed again.
+    /// Notes whether events are held back. When none are, a burst is allowed again.
     pub(crate) fn note_held(&mut self, is_held: bool) {
         self.is_holding = is_held;
     }
 
-    /// When the next event may go; now, if it may. If it may not, it is held, and events are spaced from then on.
+    /// When the next event may leave; `now_us` if it may leave now. Otherwise it is held back, and
+    /// events are spaced from then on.
     pub(crate) fn next_us(&mut self, now_us: u64) -> u64 {
         self.forget(now_us);
         let Some((oldest, _)) = self.spent.first().copied() else { return now_us };
-        self.is_holding |= self.is_empty();
+        self.is_holding |= self.is_exhausted();
         let spaced_us =
             self.last_us + if self.is_holding { SECOND_US.div_ceil(self.max) } else { 0 };
-        let free_us = if self.is_empty() { (oldest + COUNTED as u64) * SLOT_US } else { now_us };
+        let free_us =
+            if self.is_exhausted() { (oldest + COUNTED as u64) * SLOT_US } else { now_us };
         now_us.max(free_us).max(spaced_us)
     }
 
-    fn is_empty(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.spent.iter().map(|(_, count)| count).sum::<u64>() >= self.max
     }
 
-    /// Lets come back what was spent long enough ago.
+    /// Makes available again what was spent long enough ago.
     fn forget(&mut self, now_us: u64) {
         let newest = now_us / SLOT_US;
         self.spent.retain(|(number, _)| number + COUNTED as u64 > newest);
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_allowed_and_comes_back_a_second_later() {
-        let mut budget = Budget::new(3);
+        let mut budget = RateBudget::new(3);
         assert!((0..3).all(|_| budget.spend(500)));
         assert!(!budget.spend(500));
         let next = budget.next_us(500);
@@ -105,7 +108,7 @@ mod tests {
 
     #[test]
     fn while_something_is_held_events_leave_one_by_one() {
-        let mut budget = Budget::new(5);
+        let mut budget = RateBudget::new(5);
         let mut sent = Vec::new();
         let mut now_us = 0;
         while sent.len() < 15 {
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_idle_budget_owns_nothing() {
-        let mut budget = Budget::new(2);
+        let mut budget = RateBudget::new(2);
         assert!(budget.spend(0));
         assert!(budget.spent.capacity() > 0);
         assert_eq!(budget.next_us(3 * SECOND_US), 3 * SECOND_US);
@@ -135,7 +138,7 @@ mod tests {
             max in 1u64..20,
             steps in proptest::collection::vec(0u64..400_000, 1..200),
         ) {
-            let mut budget = Budget::new(max);
+            let mut budget = RateBudget::new(max);
             let mut now_us = 0;
             let mut sent = Vec::new();
             for step in steps {

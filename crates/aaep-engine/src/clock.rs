@@ -5,9 +5,8 @@
 pub struct Now {
     /// Microseconds on a clock that never goes back: deadlines and rates are measured with it.
     pub monotonic_us: u64,
-    /// Microseconds since 1970 began, as people tell time: timestamps are made of it. It may jump.
+    /// Microseconds since 1970 began, on the wall clock: used for timestamps. This clock may jump.
     pub unix_us: i64,
 }
 
-/// One second.
 pub(crate) const SECOND_US: u64 = 1_000_000;

@@ -30,10 +30,10 @@ pub use self::asks::WaitingAsk;
 use self::dropped_ids::DroppedIds;
 pub use self::recover::{Recovered, Replayed};
 use self::subscribers::NewSubscriber;
-use crate::ask::Ask;
+use crate::ask::PendingAsk;
 use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey};
 use crate::clock::{Now, SECOND_US};
-use crate::ids::{Digest, Ids};
+use crate::ids::{IdDigest, IdGenerator};
 use crate::io::{AgentTags, Hears, Input, Output, Principal};
 use crate::member::{Cursor, CursorSnapshot, DeliveryLimits};
 use crate::order::SessionOrder;
@@ -280,7 +280,7 @@ pub(crate) struct SentLast {
     /// The position after the event.
     pub(crate) at: u64,
     /// The ids that the event may have had.
-    pub(crate) ids: [Digest; 2],
+    pub(crate) ids: [IdDigest; 2],
 }
 
 /// Events that a subscriber missed and that can no longer be delivered.
@@ -324,7 +324,7 @@ pub(crate) struct SubscriptionTerms {
 
 impl SubscriptionTerms {
     pub(crate) fn new(asked: Capabilities, terms: Terms, hears: Hears) -> Self {
-        let audience = terms.audience_key().of_those_who_hear(&hears);
+        let audience = terms.audience_key().restricted_to(&hears);
         SubscriptionTerms { asked, terms, hears, audience }
     }
 }
@@ -336,7 +336,7 @@ pub struct Engine {
     primary: LanguageTag,
     /// How many of the offered languages each principal introduced.
     languages_brought: BTreeMap<Principal, usize>,
-    ids: Ids,
+    ids: IdGenerator,
     next_session: SessionKey,
     next_order: u64,
     /// The newest event of all sessions.
@@ -345,7 +345,7 @@ pub struct Engine {
     session_keys: HashMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, to recognize repeated ones.
     event_ids: HashMap<EventId, SessionKey>,
-    asks: BTreeMap<ReplyToken, Ask>,
+    asks: BTreeMap<ReplyToken, PendingAsk>,
     /// The open asks by global order, which is shorter than a token.
     ask_tokens: BTreeMap<u64, ReplyToken>,
     /// The open asks by when they are due: for their default, or to announce how much time is left.
@@ -390,7 +390,7 @@ impl Engine {
         Engine {
             primary: primary.expect("an offer names at least one language"),
             languages_brought: BTreeMap::new(),
-            ids: Ids::new(config.seed),
+            ids: IdGenerator::new(config.seed),
             config,
             next_session: 0,
             next_order: 0,

@@ -1,4 +1,4 @@
-//! What goes onto the wire: an event, encoded once for an audience and shared by reference.
+//! An encoded event for the wire: encoded once for an audience and shared by reference.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::terms::Terms;
 /// One encoded event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The id of the event, for resuming.
+    /// The id of the event, which a subscriber resumes from.
     pub event_id: EventId,
-    /// Whether it must overtake whatever else waits for the wire.
+    /// Whether it must overtake everything else that waits for the wire.
     pub is_critical: bool,
     /// The event as JSON.
     pub json: Box<[u8]>,
@@ -30,12 +30,12 @@ pub(crate) fn encode(
     view.sequence_number = sequence_number;
     view.version = Some(&terms.version);
     choose_language(event, &mut view, terms, primary);
-    // Writing to memory cannot fail, and every event can be written.
+    // Writing to memory cannot fail, and every event can be serialized.
     let json = serde_json::to_vec(&view).unwrap_or_default().into_boxed_slice();
     Arc::new(Frame { event_id: event.envelope.event_id.clone(), is_critical, json })
 }
 
-/// Chooses the one language of a subscription (§11.1.3, ruling 22) and says which it is.
+/// Chooses the one language of a subscription (§11.1.3, ruling 22) and names it in the hints.
 fn choose_language<'a>(
     event: &'a Event,
     view: &mut View<'a>,
@@ -54,25 +54,25 @@ fn choose_language<'a>(
     available.extend(event.variant_languages().into_iter().cloned());
     let chosen = terms.choose_language(&available).unwrap_or(&available[0]).clone();
     view.language = event.variants.iter().map(|it| &it.language).find(|it| **it == chosen);
-    let mut told = hints_in(hints, &chosen);
+    let mut chosen_hints = hints_in(hints, &chosen);
     available.dedup();
     available.truncate(32);
-    told.available_languages = Some(available);
-    view.hints = Some(told);
+    chosen_hints.available_languages = Some(available);
+    view.hints = Some(chosen_hints);
 }
 
 fn hints_in(hints: Option<&LocalizationHints>, language: &LanguageTag) -> LocalizationHints {
-    let mut told = hints.cloned().unwrap_or_else(LocalizationHints::new);
-    let is_other = told.primary_language.as_ref().is_none_or(|own| own != language);
+    let mut chosen_hints = hints.cloned().unwrap_or_else(LocalizationHints::new);
+    let is_other = chosen_hints.primary_language.as_ref().is_none_or(|own| own != language);
     if is_other {
-        told.text_direction = direction(language);
-        told.script = None;
-        told.primary_language = Some(language.clone());
+        chosen_hints.text_direction = direction(language);
+        chosen_hints.script = None;
+        chosen_hints.primary_language = Some(language.clone());
     }
-    told
+    chosen_hints
 }
 
-/// Right to left where script or language says so; silent otherwise, which means left to right.
+/// Right to left where the script or the language requires it. `None` means left to right.
 fn direction(language: &LanguageTag) -> Option<aaep::TextDirection> {
     const RTL_SCRIPTS: &[&str] = &["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand"];
     const RTL_LANGUAGES: &[&str] =

@@ -1,20 +1,21 @@
-//! Ids and reply tokens, from a seed: unique, and as hard to guess as the seed is (§6.2.1).
+//! Makes ids and reply tokens from a seed: unique, and as hard to guess as the seed (§6.2.1).
 
 use aaep::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use sha2::{Digest as _, Sha256};
 
-/// What an id of a tool call begins with if it was made here.
+/// The prefix of a tool call id that was made here.
 const MADE_CALL: &str = "call_made";
 
-/// What an id of an output begins with if it was made here.
+/// The prefix of an output id that was made here.
 const MADE_OUTPUT: &str = "out_made";
 
-/// Whether an id of a tool call was made here, by its form. Nobody is kept from writing such an id.
+/// Whether a tool call id has the form of those made here. Agents are not prevented from using such
+/// an id.
 pub(crate) fn is_made_call(id: &ToolCallId) -> bool {
     is_made(id.as_str(), MADE_CALL)
 }
 
-/// Whether an id of an output was made here, by its form.
+/// Whether an output id has the form of those made here.
 pub(crate) fn is_made_output(id: &OutputId) -> bool {
     is_made(id.as_str(), MADE_OUTPUT)
 }
@@ -24,30 +25,31 @@ fn is_made(id: &str, prefix: &str) -> bool {
     digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Makes ids. Whoever knows neither seed nor ids cannot guess the next one: each is 128 bits of
-/// SHA-256 over the seed and a counter.
+/// Makes ids. Without the seed, the next id cannot be guessed from earlier ones: each is 128 bits
+/// of SHA-256 over the seed and a counter.
 #[derive(Debug, Clone)]
-pub(crate) struct Ids {
+pub(crate) struct IdGenerator {
     seed: [u8; 32],
     counter: u64,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(crate) fn new(seed: [u8; 32]) -> Self {
-        Ids { seed, counter: 0 }
+        IdGenerator { seed, counter: 0 }
     }
 
-    /// Other ids than before a stop, even if the seed is the same.
+    /// A generator whose ids differ from those before a restart, even if the seed is the same.
     pub(crate) fn after_stop(seed: [u8; 32], unix_us: i64) -> Self {
         let hash = Sha256::new().chain_update(seed).chain_update(unix_us.to_le_bytes());
-        Ids::new(hash.finalize().into())
+        IdGenerator::new(hash.finalize().into())
     }
 
     pub(crate) fn event(&mut self) -> EventId {
         EventId::parse(&self.next("evt_")).expect("the form of an id")
     }
 
-    /// The id of an event for one subscriber alone, so that nobody else's ids depend on it.
+    /// The id of an event for one subscriber alone. It does not advance the counter, so the ids of
+    /// other subscribers do not depend on it.
     pub(crate) fn personal_event(
         &self,
         subscription: &SubscriptionId,
@@ -76,12 +78,12 @@ impl Ids {
         ReplyToken::parse(&self.next("rpl_")).expect("the form of a token")
     }
 
-    /// The id of a tool call whose agent gave it none.
+    /// An id for a tool call to which the agent gave none.
     pub(crate) fn tool_call(&mut self) -> ToolCallId {
         ToolCallId::parse(&self.next(MADE_CALL)).expect("the form of an id")
     }
 
-    /// The id of an output whose agent gave it none.
+    /// An id for an output to which the agent gave none.
     pub(crate) fn output(&mut self) -> OutputId {
         OutputId::parse(&self.next(MADE_OUTPUT)).expect("the form of an id")
     }
@@ -93,21 +95,21 @@ impl Ids {
     }
 }
 
-/// What is kept of the id of an event to know it again, in less room than the id takes.
+/// A digest of an event id: enough to recognize the id, in less space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Digest([u8; 16]);
+pub(crate) struct IdDigest([u8; 16]);
 
-impl Digest {
+impl IdDigest {
     pub(crate) fn of(id: &EventId) -> Self {
         let hash: [u8; 32] = Sha256::digest(id.as_str()).into();
         let mut digest = [0; 16];
         digest.copy_from_slice(&hash[..16]);
-        Digest(digest)
+        IdDigest(digest)
     }
 }
 
-/// The id of an event that an audience gets instead of others: the same whenever the same events are
-/// shaped for the same audience, so that a subscriber can resume from it.
+/// The id of an event that an audience gets in place of others. It is the same whenever the same
+/// events are shaped for the same audience, so a subscriber can resume from it.
 pub(crate) fn derived_event_id(source: &EventId, part: u64, audience: u64) -> EventId {
     let hash = Sha256::new()
         .chain_update(source.as_str())
@@ -132,11 +134,11 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_repeat_only_with_their_seed() {
-        let mut ids = Ids::new([7; 32]);
+        let mut ids = IdGenerator::new([7; 32]);
         let first = ids.reply_token();
         assert_ne!(first, ids.reply_token());
-        assert_eq!(first, Ids::new([7; 32]).reply_token());
-        assert_ne!(first, Ids::new([8; 32]).reply_token());
+        assert_eq!(first, IdGenerator::new([7; 32]).reply_token());
+        assert_ne!(first, IdGenerator::new([8; 32]).reply_token());
         assert_eq!(first.as_str().len(), 4 + 32);
     }
 

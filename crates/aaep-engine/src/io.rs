@@ -1,5 +1,5 @@
-//! What goes into the engine and what comes out: closed lists, no callbacks. Below, `input` and
-//! `output`; here, what both speak of.
+//! The inputs and outputs of the engine: closed lists, no callbacks. `input` and `output` hold the
+//! lists; this file holds the types that both use.
 
 mod audit;
 mod input;
@@ -15,22 +15,22 @@ pub use audit::{Audit, ReplyRefusal};
 pub use input::{EndReason, Input, Resume, SessionEnd};
 pub use output::{Output, Refusal};
 
-/// A person or program that was let in, by the number that the caller gave it (rulings 14 and 36). A
-/// session belongs to the principal that began it.
+/// A person or program that was let in, identified by a number that the caller chose (rulings 14
+/// and 36). A session belongs to the principal that began it.
 pub type Principal = u64;
 
-/// What decides who hears an agent: its owners, its name, and whatever else the caller chooses. The
-/// engine only compares tags.
+/// Tags that decide which subscribers hear an agent: its owners, its name, and anything else that
+/// the caller chooses. The engine only compares tags.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgentTags(Arc<BTreeSet<String>>);
 
 impl AgentTags {
-    /// These tags.
+    /// Tags from any collection of strings.
     pub fn new(tags: impl IntoIterator<Item = String>) -> Self {
         AgentTags(Arc::new(tags.into_iter().collect()))
     }
 
-    /// Each tag, in order.
+    /// The tags, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -40,7 +40,7 @@ impl AgentTags {
     }
 }
 
-/// Whom a subscriber may hear: the rest does not exist for it.
+/// Which agents a subscriber may hear. All others do not exist for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hears {
     /// Every agent.
@@ -51,7 +51,7 @@ pub enum Hears {
 }
 
 impl Hears {
-    /// Whether it may hear an agent with these tags.
+    /// Whether the subscriber may hear an agent with these tags.
     pub fn includes(&self, tags: &AgentTags) -> bool {
         match self {
             Hears::All => true,
@@ -60,22 +60,22 @@ impl Hears {
     }
 }
 
-/// An event as it is part of history.
+/// An event as part of the history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Whose session it is.
+    /// The principal that owns the session.
     pub principal: Principal,
-    /// What decides who hears it.
+    /// The tags of the agent, which decide which subscribers hear the event.
     pub tags: AgentTags,
-    /// The event as it was taken in.
+    /// The event as it was admitted.
     pub event: Arc<Event>,
-    /// The same, written once.
+    /// The same event, encoded once.
     pub json: Arc<[u8]>,
-    /// Whether it is told to everyone at once, past filter and rate.
+    /// Whether it is critical: sent to everyone at once, past filters and rates.
     pub is_urgent: bool,
     /// Who made it.
     pub author: Author,
-    /// When it was taken in, on the clock of the hub, in microseconds since 1970 began.
+    /// When it was admitted, on the clock of the hub, in microseconds since 1970 began.
     pub unix_us: i64,
 }
 
@@ -84,66 +84,67 @@ pub struct Record {
 pub enum Author {
     /// The agent.
     Agent,
-    /// The engine, for the agent's subscribers.
+    /// The engine, on behalf of the agent.
     Hub,
 }
 
-/// The time of a question as it is stored, by the clock of the machine.
+/// The time of an ask as it is stored, by the clock of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskTimeRecord {
-    /// The question.
+    /// The token of the ask.
     pub reply_token: ReplyToken,
-    /// When its default applies; none while its time stands still.
+    /// When the default applies; `None` while the clock is paused or waiting.
     pub ends_unix_us: Option<i64>,
-    /// How much time is left while it stands still; none while the question waits to be presented.
+    /// How much time is left while the clock is paused; `None` while the ask waits to be presented.
     pub left_us: Option<u64>,
-    /// When it ends at the latest.
+    /// The latest moment at which the ask can end.
     pub limit_unix_us: i64,
-    /// How often its time was changed.
+    /// How often the time was changed.
     pub changes: u32,
-    /// When this was stored, by the same clock; none if that is not known. After a stop, no more time is left
-    /// than was left then, or when the question was asked.
+    /// When this was stored, by the same clock, if known. After a restart, no more time is left
+    /// than was left then, or when the ask was made.
     pub stored_unix_us: Option<i64>,
-    /// When the last event before it was recorded, by the same clock. A clock that was set back since then stores
-    /// a time that only seems to be earlier.
+    /// When the last event before it was recorded, by the same clock. A clock that was set back
+    /// since then stores a time that only seems to be earlier.
     pub event_unix_us: Option<i64>,
 }
 
 /// A subscription as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscription {
-    /// Its id.
+    /// The id of the subscription.
     pub subscription_id: SubscriptionId,
-    /// Whose it is.
+    /// The principal that owns it.
     pub principal: Principal,
-    /// Whether they may answer.
+    /// Whether the principal may answer.
     pub may_reply: bool,
-    /// Whom they may hear.
+    /// Which agents the subscriber may hear.
     pub hears: Hears,
     /// The version that the subscriber speaks.
     pub aaep_version: aaep::Version,
-    /// All that was asked for so far.
+    /// All capabilities requested so far.
     pub asked: aaep::Capabilities,
-    /// The id that the subscriber named when it came back and got this one; it may not know that it did.
+    /// The id under which the subscriber resumed and received this subscription instead. It may not
+    /// know the new id yet.
     pub former_id: Option<SubscriptionId>,
-    /// Everything after this event was sent in its place, or everything ever, if there is none. It counts
-    /// for those without a rate or a pace; for others it means nothing.
+    /// Everything after this event was sent in order; everything ever, if there is none. This is
+    /// meaningful only for subscribers without a rate and a pace.
     pub in_order_after: Option<aaep::EventId>,
 }
 
-/// How a question was settled.
+/// How an ask was settled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
     /// The action may happen, once.
     Accept,
     /// The action must not happen.
     Reject,
-    /// What was answered.
+    /// The person's answer.
     Answer(Response),
     /// The agent's own default answer applies.
     DefaultAnswer(String),
     /// Nobody answered and there is no default.
     NoAnswer,
-    /// The agent does not need to know any more.
+    /// The agent no longer needs an answer.
     Withdrawn,
 }

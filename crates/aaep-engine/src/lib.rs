@@ -1,7 +1,8 @@
-//! The rules of AAEP, with no clock and no sockets.
+//! The rules of AAEP, without a clock and without sockets.
 //!
-//! What each person hears and when, and that nothing irreversible happens unasked (chapters 4.5, 5
-//! and 6). Time is an argument, randomness a seed: the same inputs give the same outputs.
+//! The engine decides what each person hears and when, and ensures that nothing irreversible
+//! happens without an ask (chapters 4.5, 5 and 6). Time is an argument and randomness is a seed, so
+//! the same inputs give the same outputs.
 
 mod ask;
 mod audience;

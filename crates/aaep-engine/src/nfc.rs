@@ -1,11 +1,11 @@
-//! Text in Normalization Form C, as the specification wants it sent (§11.3.2, ruling 34).
+//! Text in Normalization Form C, as the specification requires it to be sent (§11.3.2, ruling 34).
 
 use std::borrow::Cow;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// The most characters of a chunk, and the most bytes that a longer form of it may have: the limits of the protocol,
-/// less room for everything else in a message.
+/// The most characters of a chunk, and the most bytes of a chunk that grew when it was normalized:
+/// the limits of the protocol, less room for the other fields of a message.
 const MAX_CHUNK_CHARACTERS: usize = 16_384;
 const MAX_CHUNK_BYTES: usize = 48 * 1024;
 
@@ -16,13 +16,14 @@ pub fn is_normal_text(text: &str) -> bool {
     text.is_ascii() || NFC.is_normalized(text)
 }
 
-/// The text in that form.
+/// The text in Normalization Form C.
 pub(crate) fn normal(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { NFC.normalize(text) }
 }
 
-/// A chunk of an output in that form, by itself: what went before was sent, and what follows is not known. A few texts
-/// grow; one that would become too long stays as it is.
+/// A chunk of an output in Normalization Form C. It is normalized alone: the chunk before it was
+/// sent, and the next one is not known. A few texts grow; one that would become too long stays
+/// unchanged.
 pub(crate) fn chunk(text: &str) -> Cow<'_, str> {
     let normal = normal(text);
     let has_grown = normal.len() > text.len();

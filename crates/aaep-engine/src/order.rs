@@ -1,15 +1,18 @@
-//! The order of a session: which event may come now (§3.2.4, §3.2.5, §3.4.1, §4.5, §6.1, appendix A).
+//! The order of a session: which event may come now (§3.2.4, §3.2.5, §3.4.1, §4.5, §6.1, appendix
+//! A).
 //!
-//! [`SessionOrder`] is the state machine of one session as the hub holds it: an event is taken into
-//! account whole or not at all, and the reason for a refusal has a name ([`OrderViolation`]).
-//! [`StreamOrder`] holds a recorded stream to the same rules and goes on after each fault.
+//! [`SessionOrder`] is the state machine of one session as the hub holds it. It admits an event
+//! completely or not at all, and the reason for a refusal has a name ([`OrderViolation`]).
+//! [`StreamOrder`] checks a recorded stream against the same rules and continues after each
+//! violation.
 //!
-//! It never looks at a clock, never asks or answers anyone, never repairs an event, and never keeps
-//! words. A tool that is irreversible or of high risk passes only on a [`Grant`] that someone else put
-//! here and that covers it. Not here: the form of events (`aaep`), tokens, deadlines and who may answer (the asks).
+//! This module never looks at a clock, never asks or answers anyone, never repairs an event, and
+//! never keeps text. A tool that is irreversible or of high risk passes only if a [`Grant`] that
+//! was added by the caller covers it. Handled elsewhere: the form of events (`aaep`); tokens,
+//! deadlines and the right to answer (the asks).
 //!
-//! Memory is bounded: about 3 MiB for a session at all its limits at once ([`MAX_SESSION_BYTES`]), a
-//! few hundred bytes for a common one. An ended session keeps only that it has ended.
+//! Memory is bounded: about 3 MiB for a session at all its limits at once ([`MAX_SESSION_BYTES`]),
+//! a few hundred bytes for a common one. An ended session keeps only the fact that it has ended.
 
 mod grants;
 mod outputs;
@@ -27,10 +30,10 @@ use aaep::extension::Delivery;
 use aaep::{Envelope, Event, OutputId, Payload, ToolCallId};
 
 use crate::stakes::ActionStakes;
-use grants::Grants;
-use outputs::Outputs;
-use producers::{Producers, implied_by};
-use tools::Tools;
+use grants::OpenGrants;
+use outputs::SessionOutputs;
+use producers::{SessionProducers, implied_by};
+use tools::SessionTools;
 
 pub use grants::{Grant, GrantedBy, MAX_GRANTS};
 pub(crate) use outputs::NamelessOutput;
@@ -40,27 +43,28 @@ pub use stream::StreamOrder;
 pub use tools::{MAX_OPEN_TOOLS, MAX_TOOLS, OpenTool};
 pub use violation::OrderViolation;
 
-/// About how much memory the order of one session takes when it is at all its limits.
+/// About how much memory one session takes here when it is at all its limits.
 pub const MAX_SESSION_BYTES: usize = 3 * 1024 * 1024;
 
 /// What an event means for its session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Admitted {
-    /// The place of the event in its session, from 0, whether it carries the number or not.
+    /// The position of the event in its session, from 0, whether the event carries the number or
+    /// not.
     pub sequence_number: u64,
-    /// The event ended the session.
+    /// Whether the event ended the session.
     pub terminal: bool,
-    /// What the end of the session left open, for the caller to close before subscribers hear of the
-    /// end: running tools with the status timeout, outputs with an empty last chunk.
+    /// What was still open when the session ended. The caller closes it before subscribers hear of
+    /// the end: running tools with the status timeout, outputs with an empty last chunk.
     pub left_open: LeftOpen,
-    /// The accept that the event used up.
+    /// The grant that the event used up.
     pub grant: Option<Grant>,
 }
 
 /// What an errored or cancelled session left open; always empty for a completed one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LeftOpen {
-    /// The tools that ran, the oldest first.
+    /// The tools that were running, oldest first.
     pub tools: Vec<OpenTool>,
     /// The outputs that lack their last chunk, in the order in which they began.
     pub outputs: Vec<OpenOutput>,
@@ -69,24 +73,24 @@ pub struct LeftOpen {
 /// The order of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionOrder {
-    phase: Phase,
+    phase: SessionPhase,
     last_us: Option<i64>,
-    /// How many events were admitted; in a capture, the number after the last that was seen.
+    /// How many events were admitted. In a capture: the number after the last one that was seen.
     next_sequence_number: u64,
-    /// Whether events carry their number; the first one decides.
+    /// Whether events carry their number. The first event decides.
     is_numbered: bool,
-    /// The order of a recorded stream, in which events may lack their number (ruling 7).
+    /// Whether this is a recorded stream, in which events may lack their number (ruling 7).
     is_capture: bool,
-    /// A part of the session was not seen, and a question may have been accepted there.
+    /// Whether a part of the session was not seen, in which an ask may have been accepted.
     is_joined_late: bool,
-    producers: Producers,
-    tools: Tools,
-    outputs: Outputs,
-    grants: Grants,
+    producers: SessionProducers,
+    tools: SessionTools,
+    outputs: SessionOutputs,
+    grants: OpenGrants,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
+enum SessionPhase {
     #[default]
     New,
     Open,
@@ -94,26 +98,26 @@ enum Phase {
 }
 
 impl SessionOrder {
-    /// The order of a session of which nothing has come.
+    /// The order of a session without events.
     pub fn new() -> Self {
         SessionOrder::default()
     }
 
-    /// The order of a session that takes no more events.
+    /// The order of a session that has ended and admits nothing.
     pub fn already_ended() -> Self {
-        SessionOrder { phase: Phase::Ended, ..SessionOrder::default() }
+        SessionOrder { phase: SessionPhase::Ended, ..SessionOrder::default() }
     }
 
-    /// Takes an event into account that was admitted before, after a stop.
-    pub(crate) fn take_again(&mut self, event: &Event) {
-        if self.phase != Phase::Ended {
+    /// Replays an event that was admitted before a restart.
+    pub(crate) fn replay(&mut self, event: &Event) {
+        if self.phase != SessionPhase::Ended {
             self.take(event);
         }
     }
 
-    /// Checks an event and, if it may come now, takes it into account. On `Err` nothing has changed.
+    /// Checks an event and admits it if it may come now. On `Err` nothing has changed.
     ///
-    /// The caller has found the event valid and of this session.
+    /// The caller has checked that the event is valid and belongs to this session.
     pub fn admit(&mut self, event: &Event) -> Result<Admitted, OrderViolation> {
         self.check_phase(event)?;
         self.check_time(&event.envelope)?;
@@ -122,12 +126,12 @@ impl SessionOrder {
         Ok(self.take(event))
     }
 
-    /// An action was accepted: one invocation that the grant covers may now be irreversible or of
-    /// high risk, until the agent that asked is idle. Gives back the grant that does not count: this
-    /// one if the session does not run, or the oldest past [`MAX_GRANTS`], whose action has to be
-    /// asked for again.
+    /// Records that an action was accepted: one invocation that the grant covers may now be
+    /// irreversible or of high risk, until the agent that asked is idle. Returns the grant that
+    /// does not count: this one if the session is not running, or the oldest beyond [`MAX_GRANTS`],
+    /// whose action has to be asked for again.
     pub fn accept(&mut self, mut grant: Grant) -> Option<Grant> {
-        if self.phase != Phase::Open {
+        if self.phase != SessionPhase::Open {
             return Some(grant);
         }
         if let Some(shared) = self.producers.name(&grant.agent_id) {
@@ -136,31 +140,31 @@ impl SessionOrder {
         self.grants.add(grant)
     }
 
-    /// The hub itself told subscribers in which state a producer is, such as when a question was
-    /// settled (ruling 18). The producer may not know: it may leave that state or its own.
+    /// Notes that the hub itself told subscribers in which state a producer is, such as when an ask
+    /// was settled (ruling 18). The producer may not know: it may leave that state or its own.
     pub fn tell(&mut self, agent_id: &str, state: &str) {
-        if self.phase == Phase::Open {
+        if self.phase == SessionPhase::Open {
             self.producers.tell(agent_id, state);
         }
     }
 
     /// Whether the session has started; it may have ended since.
     pub fn is_started(&self) -> bool {
-        self.phase != Phase::New
+        self.phase != SessionPhase::New
     }
 
     /// Whether the session has ended.
     pub fn is_ended(&self) -> bool {
-        self.phase == Phase::Ended
+        self.phase == SessionPhase::Ended
     }
 
-    /// The state that subscribers know this producer to be in: announced, implied or told. Idle
-    /// before the first of these and after the end of the session.
+    /// The state that this producer is in as far as subscribers know: announced, implied, or told
+    /// by the hub. It is idle before the first of these and after the end of the session.
     pub fn state_of(&self, agent_id: &str) -> &str {
         self.producers.state_of(agent_id)
     }
 
-    /// The tools that run, the oldest first.
+    /// The tools that are running, oldest first.
     pub fn open_tools(&self) -> impl Iterator<Item = &OpenTool> {
         self.tools.open().iter()
     }
@@ -170,27 +174,28 @@ impl SessionOrder {
         self.outputs.open().iter()
     }
 
-    /// The call that a completion without an id means, where only one can be meant.
+    /// The call that a completion without an id refers to, if only one is possible.
     pub(crate) fn call_to_complete(&self, tool: &str, agent_id: &str) -> Option<&ToolCallId> {
         self.tools.to_complete(tool, agent_id)
     }
 
-    /// The output that a piece without an id goes on with, if the agent began one.
+    /// The output that a chunk without an id continues, if the agent began one.
     pub(crate) fn output_to_continue(&self, agent_id: &str) -> Option<&OutputId> {
         self.outputs.to_continue(agent_id)
     }
 
-    /// How the output without an id stands.
+    /// The state of the output without an id.
     pub(crate) fn nameless_output(&self) -> NamelessOutput {
         self.outputs.nameless()
     }
 
-    /// Where the next piece of an output begins, in code points. The one without an id has an empty name.
+    /// Where the next chunk of an output begins, in code points. The output without an id has an
+    /// empty name.
     pub(crate) fn next_position(&self, output_id: &str) -> u64 {
         self.outputs.next_position(output_id)
     }
 
-    /// Where a chunk begins, as its text is sent.
+    /// Where a chunk begins, counted in the text as it is sent.
     pub(crate) fn begins_at(&self, chunk: &OutputStreaming) -> u64 {
         self.outputs.begins_at(chunk)
     }
@@ -200,22 +205,22 @@ impl SessionOrder {
         self.next_sequence_number
     }
 
-    /// The moment of the last event, in microseconds since 1970 began.
+    /// The timestamp of the last event, in microseconds since 1970 began.
     pub fn last_timestamp_us(&self) -> Option<i64> {
         self.last_us
     }
 
-    /// §4.5.1: everything lies between the start and the end.
+    /// §4.5.1: all events lie between the start and the end.
     fn check_phase(&self, event: &Event) -> Result<(), OrderViolation> {
         match (self.phase, is_start(event)) {
-            (Phase::Ended, _) => Err(OrderViolation::Ended),
-            (Phase::New, false) => Err(OrderViolation::NotStarted),
-            (Phase::Open, true) => Err(OrderViolation::StartedTwice),
-            (Phase::New, true) | (Phase::Open, false) => Ok(()),
+            (SessionPhase::Ended, _) => Err(OrderViolation::Ended),
+            (SessionPhase::New, false) => Err(OrderViolation::NotStarted),
+            (SessionPhase::Open, true) => Err(OrderViolation::StartedTwice),
+            (SessionPhase::New, true) | (SessionPhase::Open, false) => Ok(()),
         }
     }
 
-    /// §3.2.5: time does not go back within a session, whoever emits.
+    /// §3.2.5: time does not go back within a session, whichever producer sends the event.
     fn check_time(&self, envelope: &Envelope) -> Result<(), OrderViolation> {
         match self.last_us {
             Some(last_us) if envelope.timestamp.unix_us() < last_us => {
@@ -225,10 +230,10 @@ impl SessionOrder {
         }
     }
 
-    /// §3.4.1: all events of a session are numbered without gaps, or none is.
+    /// §3.4.1: either all events of a session are numbered without gaps, or none is.
     fn check_sequence(&self, event: &Event) -> Result<(), OrderViolation> {
         let expected = self.next_sequence_number;
-        let is_first = is_start(event) && self.phase == Phase::New;
+        let is_first = is_start(event) && self.phase == SessionPhase::New;
         match event.envelope.sequence_number {
             Some(number) if (self.is_numbered || is_first) && number != expected => {
                 Err(OrderViolation::SequenceBroken { expected })
@@ -255,7 +260,7 @@ impl SessionOrder {
             }
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
-                // Who joined late may have missed the question (§2.3.5, §4.3.1).
+                // After joining late, the ask may have been missed (§2.3.5, §4.3.1).
                 if ActionStakes::invoked(invoked).needs_accept() && !self.is_joined_late {
                     self.grants.check(event, invoked)?;
                 }
@@ -279,23 +284,23 @@ impl SessionOrder {
         }
     }
 
-    /// Whether a producer may go from one state to another beside the tools that it runs (§4.3.2). A
-    /// state that someone else told says nothing about the producer's own tools.
+    /// Whether a producer may change its state while its tools run (§4.3.2). If the hub told the
+    /// state, it says nothing about the tools of the producer.
     pub(crate) fn check_leaving(
         &self,
         agent_id: &str,
         from: &str,
         to: &str,
     ) -> Result<(), OrderViolation> {
-        let is_told = self.producers.is_told(agent_id);
-        if is_told { Ok(()) } else { self.tools.check_left(agent_id, from, to) }
+        let is_told_by_hub = self.producers.is_told_by_hub(agent_id);
+        if is_told_by_hub { Ok(()) } else { self.tools.check_left(agent_id, from, to) }
     }
 
-    /// Takes an event into account. It cannot fail: what does not fit the order, in a capture that
-    /// is followed past a fault, changes as much as it can.
+    /// Applies an event. This cannot fail: in a capture that is followed past a violation, an event
+    /// that does not fit the order changes as much as it can.
     fn take(&mut self, event: &Event) -> Admitted {
-        if self.phase == Phase::New {
-            self.phase = Phase::Open;
+        if self.phase == SessionPhase::New {
+            self.phase = SessionPhase::Open;
             self.is_numbered = event.envelope.sequence_number.is_some();
         }
         let sequence_number = self.take_number(event.envelope.sequence_number);
@@ -323,7 +328,7 @@ impl SessionOrder {
         match (&event.payload, agent) {
             (Payload::StateChanged(changed), _) => {
                 self.producers.enter(agent_id, &changed.to_state);
-                // A subscriber may hear of an earlier idle after an accept that overtook it (ruling 7).
+                // In a capture, an accept may have overtaken an earlier change to idle (ruling 7).
                 if changed.to_state == IDLE && !self.is_capture {
                     self.grants.end_turn(agent_id);
                 }
@@ -342,12 +347,12 @@ impl SessionOrder {
         None
     }
 
-    /// Ends the session. Grants end with it, and what it remembered is of no more use.
+    /// Ends the session. Its grants end too, and what it remembered is no longer needed.
     fn end(&mut self) -> LeftOpen {
         let left_open =
             LeftOpen { tools: self.tools.take_open(), outputs: self.outputs.take_open() };
         *self = SessionOrder {
-            phase: Phase::Ended,
+            phase: SessionPhase::Ended,
             last_us: self.last_us,
             next_sequence_number: self.next_sequence_number,
             is_numbered: self.is_numbered,
@@ -357,10 +362,10 @@ impl SessionOrder {
         left_open
     }
 
-    /// Goes on from the middle of a recorded session: what was begun before is not known.
+    /// Continues in the middle of a recorded session. What was begun before is not known.
     fn join_late(&mut self) {
         *self = SessionOrder {
-            phase: Phase::Open,
+            phase: SessionPhase::Open,
             last_us: self.last_us,
             is_capture: true,
             is_joined_late: true,

@@ -1,7 +1,8 @@
-//! What is at stake in an action: its risk and whether it can be undone, as its producer stated them.
+//! What is at stake in an action: its risk and whether it can be undone, as its producer stated
+//! them.
 //!
-//! Used to compare what a person was asked with what is done (rulings 16, 35). What was not stated is
-//! unknown: it is never taken for low risk or for reversible, and it was not presented to anyone.
+//! Used to compare what a person was asked with what is done (rulings 16, 35). What was not stated
+//! is unknown: it never counts as low risk or as reversible, and it was not presented to anyone.
 
 use aaep::event::action::{RiskLevel, ToolInvoked};
 use aaep::event::human::{AwaitingConfirmation, Reversibility};
@@ -9,33 +10,33 @@ use aaep::event::human::{AwaitingConfirmation, Reversibility};
 /// How much harm an action could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedRisk {
-    /// Little.
+    /// Little harm.
     Low,
-    /// Some.
+    /// Some harm.
     Medium,
-    /// Much.
+    /// Much harm.
     High,
-    /// Not stated, or in a word that is not known here.
+    /// Not stated, or stated with a word that is not known here.
     Unknown,
 }
 
 /// Whether an action can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatedUndo {
-    /// It can, with effort or without.
+    /// It can be undone, with or without effort.
     Possible,
-    /// It cannot.
+    /// It cannot be undone.
     Impossible,
-    /// Not stated, or in a word that is not known here.
+    /// Not stated, or stated with a word that is not known here.
     Unknown,
 }
 
 /// What is at stake in an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActionStakes {
-    /// How much harm it could do.
+    /// How much harm the action could do.
     pub risk: StatedRisk,
-    /// Whether it can be undone.
+    /// Whether the action can be undone.
     pub undo: StatedUndo,
 }
 
@@ -46,7 +47,8 @@ impl ActionStakes {
     /// The worst that can be stated.
     pub const WORST: Self = ActionStakes { risk: StatedRisk::High, undo: StatedUndo::Impossible };
 
-    /// What the ask presents. Of `irreversible` and `reversibility` the stricter counts (ruling 16).
+    /// What the ask presents. The stricter of `irreversible` and `reversibility` counts (ruling
+    /// 16).
     pub fn presented(asked: &AwaitingConfirmation) -> Self {
         use Reversibility::{Irreversible, Reversible, ReversibleWithEffort};
         let undo = match (&asked.reversibility, asked.irreversible) {
@@ -69,33 +71,36 @@ impl ActionStakes {
         ActionStakes { risk: risk(invoked.risk_level.as_ref()), undo }
     }
 
-    /// Whether the action may happen only after an accept: it cannot be undone, or its risk is high
-    /// (§2.3.5, §4.3.1). Tools that state neither are ordinary.
+    /// Whether the action may happen only after an accept, because it cannot be undone or its risk
+    /// is high (§2.3.5, §4.3.1). Tools that state neither are ordinary.
     pub fn needs_accept(self) -> bool {
         self.undo == StatedUndo::Impossible || self.risk == StatedRisk::High
     }
 
-    /// Whether silence may consent to it: only if its risk is low and it can be undone.
+    /// Whether silence may consent to the action: only if its risk is low and it can be undone.
     pub fn allows_default(self) -> bool {
         self.risk == StatedRisk::Low && self.undo == StatedUndo::Possible
     }
 
-    /// Whether a rule of the person may consent to it: both are stated, and it can be undone or its
-    /// risk is low.
+    /// Whether a rule of the person may consent to the action: both values are stated, and it can
+    /// be undone or its risk is low.
     pub fn allows_rule(self) -> bool {
         let is_stated = self.risk != StatedRisk::Unknown && self.undo != StatedUndo::Unknown;
         is_stated && (self.undo == StatedUndo::Possible || self.risk == StatedRisk::Low)
     }
 
-    /// Whether a person who was presented this was told that the action cannot be undone, if it cannot.
+    /// Whether a person who was presented these stakes knew that the action cannot be undone, if
+    /// that is the case.
     pub fn covers_undo(self, done: Self) -> bool {
         done.undo != StatedUndo::Impossible || self.undo == StatedUndo::Impossible
     }
 
-    /// Whether a person who was presented this was told of a risk as high as that of the action.
+    /// Whether a person who was presented these stakes knew of a risk at least as high as that of
+    /// the action.
     ///
     /// A risk that the invocation does not state counts as the highest, unless the ask did not
-    /// state one either: then it is what was presented. An ask without a risk covers low risk only.
+    /// state one either: then it is the same as what was presented. An ask without a risk covers
+    /// low risk only.
     pub fn covers_risk(self, done: Self) -> bool {
         use StatedRisk::{High, Low, Medium, Unknown};
         match (self.risk, done.risk) {

@@ -1,15 +1,15 @@
-//! The subscriber's side of the rules: what one subscription looks like to whoever listens.
+//! The subscriber's side of the rules: one subscription as the listening program sees it.
 //!
-//! A [`Subscriber`] takes the messages of a producer one by one and says what is new, what changed and
-//! what the producer did wrong. It hears every event once (§3.2.3, §9.5.2), follows sessions, keeps
-//! the questions that wait for a person (chapter 6), and makes the reply to each at most once. It
-//! survives whatever comes: unknown types and extensions are passed on (§3.2.2, §3.4.3, §12.6.1), a
-//! broken rule is a [`SubscriberViolation`] and never the end, and a critical event is never dropped
-//! (§5.5.4, §5.6.2).
+//! A [`Subscriber`] takes the messages of a producer one by one and reports what is new, what
+//! changed and what the producer did wrong. It hears every event once (§3.2.3, §9.5.2), follows
+//! sessions, keeps the asks that wait for a person (chapter 6), and makes at most one reply to
+//! each. It survives any input: unknown types and extensions are passed on (§3.2.2, §3.4.3,
+//! §12.6.1), a broken rule is a [`SubscriberViolation`] and never the end, and a critical event is
+//! never dropped (§5.5.4, §5.6.2).
 //!
 //! It never answers for the person, never reads a clock, never sends anything itself, and never
-//! looks into a reply token (§6.2.3). Memory is bounded; each bound has a name. Not here: what to say
-//! and when (`aaep-announce`), connections (`aaep-transport`), signatures.
+//! looks into a reply token (§6.2.3). Memory is bounded, and each bound has a name. Handled
+//! elsewhere: what to say and when (`aaep-announce`), connections (`aaep-transport`), signatures.
 
 mod asks;
 mod change;
@@ -38,13 +38,13 @@ use crate::ask::question;
 use crate::clock::Now;
 use crate::order::{OrderViolation, StreamOrder};
 use crate::terms::Terms;
-use asks::{Asks, Coming};
-use doubt::Doubts;
-use handshake::Standing;
-use rate::Rate;
-use seen::{Seen, Sight};
-use sessions::{Sessions, is_made};
-use text::Texts;
+use asks::{AskArrival, SubscriptionAsks};
+use doubt::OrderDoubts;
+use handshake::SubscriptionState;
+use rate::ObservedRate;
+use seen::{EventSighting, SeenEvents};
+use sessions::{SubscriberSessions, may_be_made_by_hub};
+use text::SubscriberTexts;
 
 pub use asks::{
     ANSWERED_KEPT_SECONDS, MAX_ANSWERED, MAX_CLOSED_ASKS, MAX_OPEN_ASK_BYTES, MAX_OPEN_ASKS,
@@ -59,16 +59,16 @@ pub use terms::CannotAsk;
 pub use text::{MAX_TEXT_BYTES, MAX_TEXTS, MAX_TEXTS_BYTES, Text};
 pub use violation::SubscriberViolation;
 
-/// Who listens.
+/// Names the subscriber in its handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriberConfig {
     /// The stable name of the subscriber.
     pub subscriber_id: String,
-    /// Its name as it is told to people.
+    /// Its name for people.
     pub subscriber_name: Option<String>,
     /// Its version.
     pub subscriber_version: Option<String>,
-    /// The version of AAEP to ask for.
+    /// The version of AAEP to request.
     pub version: Version,
 }
 
@@ -76,14 +76,14 @@ pub struct SubscriberConfig {
 #[derive(Debug)]
 pub struct Subscriber {
     config: SubscriberConfig,
-    standing: Standing,
-    seen: Seen,
-    rate: Rate,
+    standing: SubscriptionState,
+    seen: SeenEvents,
+    rate: ObservedRate,
     order: StreamOrder,
-    doubts: Doubts,
-    sessions: Sessions,
-    asks: Asks,
-    texts: Texts,
+    doubts: OrderDoubts,
+    sessions: SubscriberSessions,
+    asks: SubscriptionAsks,
+    texts: SubscriberTexts,
     last_event_id: Option<EventId>,
 }
 
@@ -92,30 +92,30 @@ impl Subscriber {
     pub fn new(config: SubscriberConfig) -> Self {
         Subscriber {
             config,
-            standing: Standing::New,
-            seen: Seen::default(),
-            rate: Rate::new(),
+            standing: SubscriptionState::New,
+            seen: SeenEvents::default(),
+            rate: ObservedRate::new(),
             order: StreamOrder::new(),
-            doubts: Doubts::default(),
-            sessions: Sessions::default(),
-            asks: Asks::default(),
-            texts: Texts::default(),
+            doubts: OrderDoubts::default(),
+            sessions: SubscriberSessions::default(),
+            asks: SubscriptionAsks::default(),
+            texts: SubscriberTexts::default(),
             last_event_id: None,
         }
     }
 
-    /// Takes a message of the producer. Questions whose time is over expire first.
+    /// Takes a message from the producer. Asks whose time is up expire first.
     pub fn receive(&mut self, now: Now, bytes: &[u8]) -> Received {
         let mut out = Received { changes: self.tick(now), ..Received::default() };
         let reading = aaep::read(bytes, Mode::Tolerant);
         let Some(message) = reading.message else {
             let (event_id, violations) = (reading.event_id, reading.violations);
-            out.wrong(SubscriberViolation::Invalid { event_id, violations });
+            out.add_violation(SubscriberViolation::Invalid { event_id, violations });
             return out;
         };
         let tolerated: Vec<_> = reading.violations.into_iter().filter(is_fault).collect();
         if !tolerated.is_empty() {
-            out.wrong(SubscriberViolation::Tolerated(tolerated));
+            out.add_violation(SubscriberViolation::Tolerated(tolerated));
         }
         match message {
             Message::Event(event) => self.hear(now, event, bytes.len(), &mut out),
@@ -124,7 +124,7 @@ impl Subscriber {
         out
     }
 
-    /// Does what is due: questions that nobody answered in time expire.
+    /// Does what is due: asks that nobody answered in time expire.
     pub fn tick(&mut self, now: Now) -> Vec<Change> {
         let mut changes = Vec::new();
         self.asks.tick(now, &mut changes);
@@ -136,22 +136,23 @@ impl Subscriber {
         self.asks.deadline()
     }
 
-    /// The connection broke, with or without a word (§5.8). Questions stay open until their time is
-    /// over. What comes next may follow a hole, so nobody is accused of the order around it. A change
-    /// of terms that was not answered yet has to be asked for again.
+    /// Notes that the connection broke, with or without a message (§5.8). Asks stay open until
+    /// their time is up. The next message may follow a gap, so the producer is not accused of a
+    /// wrong order around it. A requested change of terms that was not answered yet has to be
+    /// requested again.
     pub fn interrupted(&mut self) {
         self.order = StreamOrder::new();
-        if let Standing::Holds(held) = &mut self.standing {
+        if let SubscriptionState::Holds(held) = &mut self.standing {
             held.changing = None;
         }
     }
 
-    /// The questions that wait for the person, by token.
+    /// The asks that wait for the person, by token.
     pub fn open_asks(&self) -> impl Iterator<Item = &OpenAsk> {
         self.asks.open()
     }
 
-    /// The sessions that are remembered, ended ones among them.
+    /// The sessions that are remembered, including ended ones.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
         self.sessions.iter()
     }
@@ -161,12 +162,12 @@ impl Subscriber {
         self.sessions.get(id)
     }
 
-    /// The text of an output so far; without an id, the one of the session.
+    /// The text of an output so far. Without an id: the output of the session that has none.
     pub fn text(&self, session: &SessionId, output: Option<&OutputId>) -> Option<&Text> {
         self.texts.get(session, output)
     }
 
-    /// All texts of a session that are remembered.
+    /// All remembered texts of a session.
     pub fn texts<'a>(
         &'a self,
         session: &'a SessionId,
@@ -174,23 +175,23 @@ impl Subscriber {
         self.texts.of(session)
     }
 
-    /// The event that was heard last, to resume after it.
+    /// The event that was heard last, to resume after.
     pub fn last_event_id(&self) -> Option<&EventId> {
         self.last_event_id.as_ref()
     }
 
-    /// The subscription, if it holds and has an id.
+    /// The id of the subscription, if it is active and has one.
     pub fn subscription_id(&self) -> Option<&SubscriptionId> {
         match &self.standing {
-            Standing::Holds(held) => held.id.as_ref(),
+            SubscriptionState::Holds(held) => held.id.as_ref(),
             _ => None,
         }
     }
 
-    /// The terms that hold: what was granted, never more than what was asked.
+    /// The terms that apply: what was granted, and never more than what was requested.
     pub fn terms(&self) -> Option<&Terms> {
         match &self.standing {
-            Standing::Holds(held) => held.terms(),
+            SubscriptionState::Holds(held) => held.terms(),
             _ => None,
         }
     }
@@ -199,15 +200,15 @@ impl Subscriber {
         let delivery = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         self.check_terms(now, &event, delivery.as_ref(), out);
         match self.seen.look(&event) {
-            Sight::First => {}
-            Sight::Repeated => {
+            EventSighting::First => {}
+            EventSighting::Repeated => {
                 self.reopen(now, &event, size, out);
                 out.heard = Some(Heard::Repeated(event.envelope.event_id));
                 return;
             }
-            Sight::Reused => {
+            EventSighting::Reused => {
                 let id = event.envelope.event_id.clone();
-                out.wrong(SubscriberViolation::EventIdReused(id));
+                out.add_violation(SubscriberViolation::EventIdReused(id));
             }
         }
         self.last_event_id = Some(event.envelope.event_id.clone());
@@ -215,7 +216,8 @@ impl Subscriber {
         out.heard = Some(Heard::Event(event));
     }
 
-    /// Whether the event keeps to the terms, those before a change counted while they may (§5.7.2).
+    /// Checks that the event keeps to the terms. After a change, the earlier terms still count for
+    /// a while (§5.7.2).
     fn check_terms(
         &mut self,
         now: Now,
@@ -223,12 +225,13 @@ impl Subscriber {
         delivery: Option<&Delivery>,
         out: &mut Received,
     ) {
-        let Standing::Holds(held) = &self.standing else {
-            return out.wrong(SubscriberViolation::NotSubscribed);
+        let SubscriptionState::Holds(held) = &self.standing else {
+            return out.add_violation(SubscriberViolation::NotSubscribed);
         };
-        // What is urgent, and what a hub made for this subscriber, passes filters and rate (§5.5.4,
-        // rulings 18 and 19).
-        if event.is_critical() || delivery.is_some_and(is_hubs) || is_made(event) {
+        // Critical events, and those that a hub made for this subscriber, pass filters and rate
+        // (§5.5.4, rulings 18 and 19).
+        if event.is_critical() || delivery.is_some_and(is_made_by_hub) || may_be_made_by_hub(event)
+        {
             return;
         }
         let mut counting = held.counting(now.monotonic_us).peekable();
@@ -242,14 +245,14 @@ impl Subscriber {
             max = max.zip(terms.max_events_per_second).map(|(one, other)| one.max(other));
         }
         if !is_wanted {
-            out.wrong(SubscriberViolation::Excluded(event_type));
+            out.add_violation(SubscriberViolation::Excluded(event_type));
         }
         if let (Some(heard), Some(honored)) = (self.rate.count(now.monotonic_us, max), max) {
-            out.wrong(SubscriberViolation::TooFast { honored, heard });
+            out.add_violation(SubscriberViolation::TooFast { honored, heard });
         }
     }
 
-    /// Takes a new event into account.
+    /// Applies a new event.
     fn follow(
         &mut self,
         now: Now,
@@ -264,14 +267,15 @@ impl Subscriber {
         if is_over && !faults.contains(&OrderViolation::Ended) {
             faults = vec![OrderViolation::Ended];
         }
-        for violation in faults.into_iter().filter(|it| self.doubts.leave(it, event, delivery)) {
-            out.wrong(SubscriberViolation::Order { session_id: id.clone(), violation });
+        for violation in faults.into_iter().filter(|it| self.doubts.is_certain(it, event, delivery))
+        {
+            out.add_violation(SubscriberViolation::Order { session_id: id.clone(), violation });
         }
         if let Some(resolution) = delivery.and_then(|delivery| delivery.resolution.as_ref())
             && !self.asks.resolve(id, resolution, &mut out.changes)
         {
             let token = resolution.reply_token.clone();
-            out.wrong(SubscriberViolation::ForeignResolution(token));
+            out.add_violation(SubscriberViolation::ForeignResolution(token));
         }
         if is_over {
             return;
@@ -289,7 +293,7 @@ impl Subscriber {
         self.forget_sessions(out);
     }
 
-    /// Opens a question, or notices that some are no longer asked (§6.8).
+    /// Opens an ask, or notices that some were withdrawn (§6.8).
     fn follow_asks(
         &mut self,
         now: Now,
@@ -305,7 +309,7 @@ impl Subscriber {
             return;
         }
         let names_one = delivery.is_some_and(|delivery| delivery.resolution.is_some());
-        if !names_one && goes_on(event) {
+        if !names_one && has_gone_on(event) {
             let agent_id = &event.envelope.producer.agent_id;
             let is_paced = self.terms().is_some_and(|it| it.max_events_per_second.is_some());
             let is_meant = |ask: &OpenAsk| {
@@ -325,7 +329,7 @@ impl Subscriber {
         self.open_ask(now, event, size, out);
     }
 
-    /// Opens a question again that closed only because the subscription did (ruling 19).
+    /// Opens an ask again that was closed only because the subscription ended (ruling 19).
     fn reopen(&mut self, now: Now, event: &Event, size: usize, out: &mut Received) {
         if self.subscription_id().is_some()
             && !self.sessions.is_ended(&event.envelope.session_id)
@@ -337,22 +341,22 @@ impl Subscriber {
 
     fn open_ask(&mut self, now: Now, event: &Event, size: usize, out: &mut Received) {
         let Some((token, _)) = question(&event.payload) else { return };
-        if matches!(self.standing, Standing::Over) {
+        if matches!(self.standing, SubscriptionState::Over) {
             return;
         }
         let can_reply = can_answer(self.terms(), event);
         let may_wait = self.terms().is_some_and(Terms::counts_from_presented);
         let able = (can_reply, may_wait);
         let coming = self.asks.ask(now, (event, size), able, &mut out.changes);
-        if coming == Some(Coming::TokenReused) {
-            out.wrong(SubscriberViolation::TokenReused(token.clone()));
-        } else if coming == Some(Coming::Opened) && !can_reply {
-            out.wrong(SubscriberViolation::AskWithoutReplySupport(token.clone()));
+        if coming == Some(AskArrival::TokenReused) {
+            out.add_violation(SubscriberViolation::TokenReused(token.clone()));
+        } else if coming == Some(AskArrival::Opened) && !can_reply {
+            out.add_violation(SubscriberViolation::AskWithoutReplySupport(token.clone()));
         }
     }
 
-    /// The agent went on and nobody said why. Someone else may have accepted, so the producer is not
-    /// accused of what follows. This is for the order only; nothing is sent.
+    /// The agent continued without saying why. Someone else may have accepted, so the producer is
+    /// not accused of what follows. This concerns only the order; nothing is sent.
     fn suppose_accepted(&mut self, token: &ReplyToken) {
         const RIGHT: &str = "a constant of the right form";
         let reply = ConfirmationReply {
@@ -378,17 +382,18 @@ impl Subscriber {
     }
 }
 
-/// Whether a reader's note is about a broken rule. Some only say what would be better.
+/// Whether a reader's note is about a broken rule. Some notes only recommend something.
 fn is_fault(violation: &Violation) -> bool {
     !matches!(violation.code, Code::LanguageNotDeclared | Code::RiskyDefault | Code::CannotReply)
 }
 
-/// Whether the extension says that a hub made the event for its subscribers.
-fn is_hubs(delivery: &Delivery) -> bool {
+/// Whether the extension data says that a hub made the event for its subscribers.
+fn is_made_by_hub(delivery: &Delivery) -> bool {
     delivery.resolution.is_some() || delivery.gap.is_some()
 }
 
-/// Whether terms let a subscriber answer the question of an event. Without terms nothing forbids it.
+/// Whether the terms let a subscriber answer the ask in this event. Without terms nothing forbids
+/// it.
 fn can_answer(terms: Option<&Terms>, event: &Event) -> bool {
     terms.is_none_or(|terms| match &event.payload {
         Payload::AwaitingConfirmation(_) => terms.confirmation_reply,
@@ -396,14 +401,14 @@ fn can_answer(terms: Option<&Terms>, event: &Event) -> bool {
     })
 }
 
-/// Whether the agent says that it no longer waits (§6.8).
-fn goes_on(event: &Event) -> bool {
+/// Whether the agent indicates that it no longer waits (§6.8).
+fn has_gone_on(event: &Event) -> bool {
     matches!(&event.payload, Payload::StateChanged(changed)
         if changed.from_state == state::AWAITING_INPUT && changed.to_state != state::AWAITING_INPUT)
 }
 
-/// Whether an event was made after a question. A question overtakes what is held back (ruling 7), so
-/// an older change of state may come later and says nothing about it.
+/// Whether an event was made after an ask. An ask overtakes events that are held back (ruling 7),
+/// so an older state change may arrive later and says nothing about the ask.
 fn is_after(event: &Event, ask: &Event, is_paced: bool) -> bool {
     let (event_at, ask_at) = (&event.envelope, &ask.envelope);
     if let (Some(number), Some(asked)) = (event_at.sequence_number, ask_at.sequence_number) {

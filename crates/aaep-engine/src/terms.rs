@@ -1,12 +1,13 @@
-//! The terms of a subscription: what a subscriber asked for, what it gets, and why it gets no more.
+//! The terms of a subscription: what a subscriber requested, what it gets, and why it gets no more.
 //!
 //! The handshake of chapter 5 as pure functions: [`negotiate`] answers a request, [`renegotiate`] a
-//! change of terms (§5.7), [`wider_than`] is the rule of §5.4.4 as a check that anyone can make.
-//! [`Terms`] are what the rest of the engine works with: every default of §5.3.1 is filled in.
+//! change of terms (§5.7), and [`wider_than`] is the rule of §5.4.4 as a check that anyone can
+//! make. The rest of the engine works with [`Terms`], in which every default of §5.3.1 is filled
+//! in.
 //!
-//! Never here: whether someone may connect (that comes in as a [`Door`]), who may answer
-//! (ruling 14), and delivery itself. Critical events pass every filter and rate (§5.5.4); that is
-//! the caller's business, and nothing here knows which events are critical.
+//! Decided elsewhere: whether a subscriber may connect (given as a [`Door`]), which principals may
+//! answer (ruling 14), and delivery itself. Critical events pass every filter and rate (§5.5.4).
+//! The caller ensures that; nothing here knows which events are critical.
 
 mod audience;
 mod comparison;
@@ -31,15 +32,16 @@ pub use rejection::RETRY_AFTER_SECONDS;
 /// What the producer can offer; part of the engine's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// Who answers.
+    /// The producer that answers.
     pub producer: Producer,
-    /// The published versions of AAEP that we speak, 1.0.0 among them.
+    /// The published versions of AAEP that we speak, including 1.0.0.
     pub versions: Vec<Version>,
     /// The languages in which the agents can speak; the first is the primary one.
     pub languages: Vec<LanguageTag>,
-    /// The most events per second that anyone gets, critical ones not counted; no ceiling if absent.
+    /// The most events per second for any subscriber, critical ones not counted. No ceiling if
+    /// absent.
     pub max_events_per_second: Option<u64>,
-    /// The extension vocabularies that we know, each with its prefix; our own among them.
+    /// The extension vocabularies that we know, each with its prefix, including our own.
     pub extensions: Vec<(Uri, Prefix)>,
     /// The conformance levels that we offer.
     pub conformance_levels: Vec<u64>,
@@ -47,40 +49,40 @@ pub struct Offer {
     pub max_concurrent_subscriptions: usize,
     /// Where our manifest can be fetched.
     pub manifest_uri: Option<Uri>,
-    /// Our manifest, signed; sent with every acceptance, so within §3.7: at most 16384 characters.
+    /// Our signed manifest. It is sent with every acceptance, so §3.7 limits it to 16384
+    /// characters.
     pub signed_manifest: Option<CompactJws>,
-    /// Whether a subscriber with which we share no language is turned away. Otherwise it is served
-    /// in the primary one (§11.1.3, step 6).
+    /// Whether a subscriber is rejected if it shares no language with us. Otherwise it is served in
+    /// the primary language (§11.1.3, step 6).
     pub only_offered_languages: bool,
 }
 
-/// Whether the door is shut before terms are even looked at, as transport and access control say.
+/// The result of transport and access control, before any terms are considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// Terms may be negotiated.
     Open,
-    /// Nobody is served here without saying who they are.
+    /// Anonymous subscribers are not served here.
     AuthenticationRequired,
-    /// Whoever it is may not subscribe.
+    /// This principal may not subscribe.
     AuthorizationDenied,
-    /// Not over this connection.
+    /// Subscriptions are not served over this connection.
     TransportUnavailable,
-    /// The producer is in trouble of its own, which is nobody else's business.
+    /// The producer has an internal problem, which it does not disclose.
     Failing,
 }
 
 /// The terms of a subscription, with all the defaults of §5.3.1 filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// The version of AAEP that is spoken on this subscription (ruling 21). A renegotiation never
-    /// changes it.
+    /// The version of AAEP for this subscription (ruling 21). A renegotiation never changes it.
     pub version: Version,
     /// The most non-critical events in a second (§5.3.1.1, ruling 6); no limit if absent.
     pub max_events_per_second: Option<u64>,
     /// How detailed the words should be (§5.3.1.2).
     pub verbosity: Verbosity,
-    /// The asked languages that can be served, best first (ruling 22). Empty when none can: then
-    /// everything comes in the primary language.
+    /// The requested languages that can be served, best first (ruling 22). If there are none,
+    /// everything is sent in the primary language.
     pub languages: Vec<LanguageTag>,
     /// Whether confirmations may be sent (§5.3.1.4, ruling 1).
     pub confirmation_reply: bool,
@@ -90,26 +92,26 @@ pub struct Terms {
     pub boundaries: Vec<CoalesceBoundary>,
     /// The types to deliver (§5.3.1.7).
     pub include: Vec<TypePattern>,
-    /// The types to leave out, whatever `include` says.
+    /// The types to leave out. They take precedence over `include`.
     pub exclude: Vec<TypePattern>,
     /// The conformance levels that both sides have, ascending (§5.3.1.8).
     pub levels: Vec<u64>,
-    /// The extensions that both sides know, in the asked order (§5.3.1.9).
+    /// The extensions that both sides know, in the requested order (§5.3.1.9).
     pub extensions: Vec<Uri>,
     /// How much the person wants to hear (§5.3.1.10).
     pub cognitive_load: CognitiveLoad,
-    /// How many words per minute the subscriber announces, if it said so (§5.3.1.11).
+    /// How many words per minute the subscriber speaks, if stated (§5.3.1.11).
     pub pace_wpm: Option<u64>,
     /// Whether the subscriber insists on a signed manifest (§5.3.1.12).
     pub signed_only: bool,
     /// The capabilities of extensions that we know, each under its prefix (§5.3.2). Those of
-    /// extensions that we do not know are inert and not kept.
+    /// unknown extensions have no effect and are not kept.
     pub other: Object,
 }
 
 impl Terms {
     /// The defaults of §5.3.1, also for subscribers that never sent a handshake (ruling 3). Whether
-    /// such a subscriber can answer is for the caller to say, who knows its reply path.
+    /// such a subscriber can answer is decided by the caller, which knows its reply path.
     ///
     /// # Panics
     /// Never: the texts are constants of the right form.
@@ -135,7 +137,7 @@ impl Terms {
     }
 
     /// Whether the filters let a type pass (ruling 5): at least one include matches and no exclude
-    /// does. Critical events pass in any case; the caller sees to that.
+    /// does. Critical events pass in any case; the caller ensures that.
     pub fn wants(&self, event_type: &EventType) -> bool {
         self.include.iter().any(|pattern| pattern.matches(event_type))
             && !self.exclude.iter().any(|pattern| pattern.matches(event_type))
@@ -151,25 +153,26 @@ impl Terms {
         self.asking().ask_clock == Some(AskClock::Presented)
     }
 
-    /// Whether the person on this subscription may ask for more time.
+    /// Whether a person may request more time on this subscription.
     pub fn may_extend(&self) -> bool {
         self.asking().extend == Some(true)
     }
 
-    /// What our own extension was asked for; nothing where it is not understood.
+    /// The requested capabilities of our own extension; empty if the subscriber does not understand
+    /// it.
     fn asking(&self) -> AskCapabilities {
         let data = self.other.get(PREFIX).filter(|_| self.understands_our_extension());
         data.map_or_else(AskCapabilities::new, AskCapabilities::understand)
     }
 
-    /// Which of an event's languages to use for this subscription (§11.1.3, steps 1 to 4); none
+    /// Which of an event's languages to use for this subscription (§11.1.3, steps 1 to 4). `None`
     /// means that the event's own fallback chain and then its primary language apply.
     pub fn choose_language<'a>(&self, available: &'a [LanguageTag]) -> Option<&'a LanguageTag> {
         self.languages.iter().find_map(|asked| language::best(asked, available))
     }
 
-    /// Whether these terms drop no event and merge none, so that sequence numbers would be gapless
-    /// (ruling 7). The default filter counts as one: it drops the events of extensions.
+    /// Whether these terms neither drop nor merge events, so that sequence numbers have no gaps
+    /// (ruling 7). The default filter counts as dropping: it drops the events of extensions.
     pub fn keeps_every_event(&self) -> bool {
         self.max_events_per_second.is_none()
             && self.pace_wpm.is_none()
@@ -179,9 +182,9 @@ impl Terms {
             && self.cognitive_load != CognitiveLoad::Low
     }
 
-    /// What goes into `honored_capabilities` (§5.4.1): every field that the subscriber named, and
-    /// those whose default we could not grant. The ability to answer is never claimed for a subscriber
-    /// that did not claim it, even where ruling 3 lets it answer.
+    /// The contents of `honored_capabilities` (§5.4.1): every field that the subscriber named, and
+    /// those whose default we could not grant. The ability to answer is never claimed for a
+    /// subscriber that did not claim it, even where ruling 3 lets it answer.
     pub fn to_capabilities(&self, asked: &Capabilities) -> Capabilities {
         let default = Terms::defaults();
         let able = |asked: Option<bool>, has: bool| asked.map(|able| able && has);
@@ -238,7 +241,7 @@ impl Terms {
         }
     }
 
-    /// Both filters, spelled out.
+    /// Both filters, written out.
     fn filters(&self) -> EventFilters {
         EventFilters {
             include: Some(self.include.clone()),
@@ -248,7 +251,8 @@ impl Terms {
     }
 }
 
-/// A term as it is stated to the subscriber: when it named it, or when it is not the default.
+/// A term as it is stated to the subscriber: only if the subscriber named it or if it is not the
+/// default.
 fn stated<T: Clone + PartialEq>(named: bool, term: &T, default: &T) -> Option<T> {
     (named || term != default).then(|| term.clone())
 }

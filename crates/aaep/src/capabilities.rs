@@ -1,4 +1,4 @@
-//! What a subscriber can take, and what it is promised (§5.3).
+//! Capabilities: what a subscriber requests, and what it is promised (§5.3).
 
 use crate::envelope::Verbosity;
 use crate::event::action::CoalesceBoundary;
@@ -62,7 +62,7 @@ object! {
 }
 
 impl Capabilities {
-    /// No wishes: everything as §5.3.1 has it by default.
+    /// No requests: every field has its default of §5.3.1.
     pub fn new() -> Self {
         Capabilities {
             max_events_per_second: None,
@@ -81,8 +81,9 @@ impl Capabilities {
         }
     }
 
-    /// These wishes with the fields that a change names in place of the old ones, each as a whole
-    /// (§5.7.1). What a change says of an extension replaces all that was said of it.
+    /// These capabilities with the fields that a change names in place of the old ones, each as a
+    /// whole (§5.7.1). What a change states for an extension replaces everything stated for it
+    /// before.
     pub fn overlaid_with(&self, change: &Capabilities) -> Capabilities {
         let (before, change) = (self.clone(), change.clone());
         let mut other = before.other;

@@ -1,21 +1,21 @@
 //! `@context`: which vocabularies an event uses, and whether its prefixes are among them.
 //!
-//! §3.2.1 and §3.4.3, without a network (ruling 29): a known context URI brings its prefix; each
-//! unknown one may stand for one unknown prefix; a prefix that nothing can stand for is an error.
+//! §3.2.1 and §3.4.3, without a network (ruling 29): a known context URI declares its prefix; each
+//! unknown URI may declare one unknown prefix; a prefix that no URI can declare is an error.
 
 use serde::ser::SerializeSeq;
 use serde_json::{Value as Json, json};
 
 use crate::extension;
 use crate::form::Uri;
-use crate::json::{Kind, Value};
-use crate::read::{Bounds, Field, Reader, Step};
+use crate::json::{JsonKind, JsonValue};
+use crate::read::{FieldType, MessageReader, PathStep, ValueBounds};
 use crate::violation::{Code, quoted};
 
 /// The URI of the core vocabulary.
 pub const CORE_CONTEXT: &str = "https://aaep-protocol.org/context/v1";
 
-/// Context URIs whose prefix is published, so that it need not be guessed.
+/// Context URIs whose prefix is published and need not be guessed.
 const KNOWN: &[(&str, &str)] = &[
     (extension::CONTEXT, extension::PREFIX),
     ("https://aaep-protocol.org/extensions/multilingual-african-languages/v1", "azlearn"),
@@ -24,21 +24,22 @@ const KNOWN: &[(&str, &str)] = &[
 /// The vocabularies of an event: always the core, then those of its extensions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
-    /// The context URIs of the extensions, in their order.
+    /// The context URIs of the extensions, in order.
     pub extensions: Vec<Uri>,
-    /// Whether a context of the core alone is written as an array, as it came.
+    /// Whether a context with the core alone is written as an array, because it was received as
+    /// one.
     is_array: bool,
 }
 
 impl Context {
-    /// Adds the vocabulary of an extension, once.
+    /// Adds the vocabulary of an extension, unless it is already there.
     pub fn declare(&mut self, uri: Uri) {
         if !self.extensions.contains(&uri) {
             self.extensions.push(uri);
         }
     }
 
-    /// Which of these prefixes nothing in the context stands for, in their order.
+    /// Those of the prefixes that nothing in the context can declare, in order.
     pub(crate) fn undeclared<'p>(
         &self,
         prefixes: impl Iterator<Item = &'p str>,
@@ -79,17 +80,21 @@ impl serde::Serialize for Context {
     }
 }
 
-impl Field for Context {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for Context {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         match value.kind() {
-            Kind::String if value.as_str() == Some(CORE_CONTEXT) => Some(Context::default()),
-            Kind::String => {
+            JsonKind::String if value.as_str() == Some(CORE_CONTEXT) => Some(Context::default()),
+            JsonKind::String => {
                 no_core(value.as_str(), reader);
                 None
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 let mut items = value.items();
-                let first = items.next().and_then(Value::as_str);
+                let first = items.next().and_then(JsonValue::as_str);
                 if first != Some(CORE_CONTEXT) {
                     no_core(first, reader);
                     return None;
@@ -97,7 +102,7 @@ impl Field for Context {
                 let mut extensions = Vec::new();
                 let mut complete = true;
                 for (index, item) in items.enumerate() {
-                    let uri = reader.within(Step::Index(index + 1), None, |reader| {
+                    let uri = reader.within(PathStep::Index(index + 1), None, |reader| {
                         Uri::read(item, bounds, reader)
                     });
                     complete &= uri.is_some();
@@ -109,7 +114,7 @@ impl Field for Context {
         }
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         json!({
             "oneOf": [
                 { "const": CORE_CONTEXT },
@@ -124,7 +129,7 @@ impl Field for Context {
     }
 }
 
-fn no_core(found: Option<&str>, reader: &mut Reader<'_>) {
+fn no_core(found: Option<&str>, reader: &mut MessageReader<'_>) {
     let problem = match found {
         Some(found) => format!("The context starts with {} and not with the core.", quoted(found)),
         None => "The context does not start with the core.".to_owned(),

@@ -1,4 +1,4 @@
-//! The envelope: what every event carries, whatever its type (chapter 3).
+//! The envelope: the fields that every event has, whatever its type (chapter 3).
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Value as Json, json};
 
 use crate::context::Context;
 use crate::form::{EventId, Prefix, Script, SessionId, Uri};
-use crate::json::{Kind, Value};
+use crate::json::{JsonKind, JsonValue};
 use crate::language::LanguageTag;
 use crate::object::{object, values};
-use crate::read::{ANY, Bounds, Field, Object, Reader, Step, between};
+use crate::read::{ANY, FieldType, MessageReader, Object, PathStep, ValueBounds, between};
 use crate::time::Timestamp;
 use crate::version::Version;
 use crate::violation::{Code, quoted};
@@ -113,7 +113,7 @@ object! {
 }
 
 impl Envelope {
-    /// An envelope with the fields that it must have.
+    /// An envelope with only the required fields.
     pub fn new(
         event_id: EventId,
         session_id: SessionId,
@@ -138,7 +138,7 @@ impl Envelope {
 }
 
 impl Producer {
-    /// A producer with nothing but its name.
+    /// A producer with nothing but its id.
     pub fn new(agent_id: impl Into<String>) -> Self {
         Producer {
             agent_id: agent_id.into(),
@@ -152,7 +152,7 @@ impl Producer {
 }
 
 impl LocalizationHints {
-    /// Hints that say nothing yet.
+    /// Hints without any field set.
     pub fn new() -> Self {
         LocalizationHints {
             primary_language: None,
@@ -172,9 +172,9 @@ impl Default for LocalizationHints {
     }
 }
 
-type EnvelopeParts = <Envelope as crate::object::Fields>::Parts;
+type EnvelopeParts = <Envelope as crate::object::DeclaredObject>::Parts;
 
-fn check_version(parts: &EnvelopeParts, reader: &mut Reader<'_>) {
+fn check_version(parts: &EnvelopeParts, reader: &mut MessageReader<'_>) {
     if let Some(version) = parts.aaep_version.as_ref().filter(|version| !version.is_published()) {
         let problem = format!("AAEP {} was never published.", quoted(version.as_str()));
         reader.tolerable_at(Code::UnpublishedVersion, Some("aaep_version"), problem);
@@ -191,15 +191,19 @@ impl serde::Serialize for Extensions {
     }
 }
 
-impl Field for Extensions {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
-        if value.kind() != Kind::Object {
+impl FieldType for Extensions {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
+        if value.kind() != JsonKind::Object {
             return reader.wrong_type("an object", value.kind());
         }
         let mut extensions = BTreeMap::new();
         let mut complete = true;
         for (key, data) in value.fields() {
-            let entry = reader.within(Step::Key(key), None, |reader| {
+            let entry = reader.within(PathStep::Key(key), None, |reader| {
                 let Ok(prefix) = Prefix::parse(key) else {
                     let problem = format!("{} cannot be the prefix of an extension.", quoted(key));
                     reader.error(Code::ReservedPrefix, problem);
@@ -213,7 +217,7 @@ impl Field for Extensions {
         complete.then_some(Extensions(extensions))
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         json!({
             "type": "object",
             "propertyNames": Prefix::schema(bounds),

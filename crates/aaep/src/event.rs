@@ -1,4 +1,4 @@
-//! One event: envelope, payload, words in other languages, extension data (chapters 3 and 4).
+//! One event: envelope, payload, text in other languages, extension data (chapters 3 and 4).
 //!
 //! The twelve payloads are declared in the files below, one per family of chapter 4. This file puts
 //! them together and holds the rules that concern an event as a whole.
@@ -9,10 +9,10 @@ use crate::envelope::{Envelope, Extensions, LocalizationHints, Urgency};
 use crate::event_type::{CoreType, EventType, TypeName};
 use crate::extension;
 use crate::form::Prefix;
-use crate::json::Value;
+use crate::json::JsonValue;
 use crate::language::LanguageTag;
-use crate::object::{FieldWriter, Fields, is_reserved, unknown_field};
-use crate::read::{ANY, Object, Reader, Step, between};
+use crate::object::{DeclaredObject, FieldWriter, is_reserved, unknown_field};
+use crate::read::{ANY, MessageReader, Object, PathStep, between};
 use crate::violation::{Code, quoted};
 
 pub mod action;
@@ -29,17 +29,17 @@ use reasoning::{ProgressUpdated, StateChanged};
 
 pub use view::View;
 
-/// The greatest length of a short text, in characters.
+/// The maximum length of a short text, in characters.
 pub(crate) const SHORT: u64 = 4096;
-/// The greatest length of a long text, in characters; also §3.7's limit for any string.
+/// The maximum length of a long text, in characters. This is also the limit of §3.7 for any string.
 pub(crate) const LONG: u64 = 16384;
 pub(crate) const DAY_S: u64 = 86_400;
 pub(crate) const DAY_MS: u64 = 86_400_000;
 
-/// The most fields that an event may have, extension prefixes counted (§3.7).
+/// The most fields that an event may have, including extension prefixes (§3.7).
 const MAX_FIELDS: usize = 32;
 
-/// Declares a payload: an object, and what its schema demands beyond its fields.
+/// Declares a payload: an object, and what its schema requires beyond its fields.
 macro_rules! payload {
     (
         $(#[doc = $about:literal])+
@@ -62,24 +62,24 @@ macro_rules! payload {
 }
 use payload;
 
-/// What the payload of a core event adds to its fields.
-pub(crate) trait CorePayload: Fields {
+/// What the payload of a core event has besides its fields.
+pub(crate) trait CorePayload: DeclaredObject {
     const CORE: CoreType;
-    /// What the event tells, for the schema.
+    /// What the event says, for the schema.
     const ABOUT: &'static str;
 
-    /// Conditions that the schema states beside the fields.
+    /// Conditions that the schema states besides the fields.
     fn schema_conditions() -> Vec<Json>;
 }
 
-/// One event.
+/// One event of the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What every event carries.
+    /// The fields that every event has.
     pub envelope: Envelope,
-    /// What this type of event tells.
+    /// The fields of this type of event.
     pub payload: Payload,
-    /// Words of the payload in further languages.
+    /// Text of the payload in other languages.
     pub variants: Vec<Variant>,
     /// Data of extensions, each under its prefix.
     pub extensions: Option<Extensions>,
@@ -88,13 +88,13 @@ pub struct Event {
 /// The text of a field in another language, written as `summary_normal_yo` (§11.5.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// The field that it is a variant of.
+    /// The field to which this is a variant.
     pub field: &'static str,
     /// The language of the text.
     pub language: LanguageTag,
     /// The text.
     pub text: String,
-    /// The name under which it came.
+    /// The name under which it was received.
     key: Box<str>,
 }
 
@@ -125,7 +125,7 @@ impl Variant {
 
 macro_rules! payloads {
     ($($core:ident,)+) => {
-        /// What an event tells, by its type.
+        /// The content of an event, by type.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Payload {
             $(
@@ -145,7 +145,7 @@ macro_rules! payloads {
         )+
 
         impl Payload {
-            /// The type of event that it makes.
+            /// The type of event that has this payload.
             pub fn event_type(&self) -> EventType {
                 match self {
                     $( Payload::$core(_) => EventType::Core(CoreType::$core), )+
@@ -178,7 +178,7 @@ macro_rules! payloads {
             }
         }
 
-        fn read_core<'t>(core: CoreType, value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Event> {
+        fn read_core<'t>(core: CoreType, value: JsonValue<'t, '_>, reader: &mut MessageReader<'t>) -> Option<Event> {
             match core {
                 $( CoreType::$core => read_event::<$core>(value, reader), )+
             }
@@ -198,22 +198,22 @@ payloads! {
     AwaitingConfirmation, AwaitingClarification, HandoffRequested,
 }
 
-/// Something to do with the type of every payload.
+/// An operation on the type of every payload.
 pub(crate) trait PayloadVisitor {
     fn visit<P: CorePayload>(&mut self);
 }
 
-/// An event whose type is not one of the twelve: all that it tells is kept as it came.
+/// An event whose type is not one of the twelve. Its content is kept as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtensionPayload {
     /// The type.
     pub type_name: TypeName,
-    /// The fields beside the envelope.
+    /// The fields besides the envelope.
     pub fields: Object,
 }
 
 impl Event {
-    /// An event with nothing beside envelope and payload.
+    /// An event with only an envelope and a payload.
     pub fn new(envelope: Envelope, payload: impl Into<Payload>) -> Self {
         Event { envelope, payload: payload.into(), variants: Vec::new(), extensions: None }
     }
@@ -223,7 +223,7 @@ impl Event {
         self.payload.event_type()
     }
 
-    /// The languages in which the event has words beside its own, each once.
+    /// The languages of the variants, each once.
     pub fn variant_languages(&self) -> Vec<&LanguageTag> {
         let mut languages: Vec<&LanguageTag> = Vec::new();
         for variant in &self.variants {
@@ -234,7 +234,8 @@ impl Event {
         languages
     }
 
-    /// Whether a person must not miss it: by its type, or because the producer says so.
+    /// Whether a person must not miss the event: because of its type, or because the producer says
+    /// so.
     pub fn is_critical(&self) -> bool {
         self.envelope.urgency == Some(Urgency::Critical)
             || self.event_type().core().is_some_and(CoreType::is_critical)
@@ -243,8 +244,8 @@ impl Event {
     /// Reads an event of any type.
     pub(crate) fn read<'t>(
         event_type: EventType,
-        value: Value<'t, '_>,
-        reader: &mut Reader<'t>,
+        value: JsonValue<'t, '_>,
+        reader: &mut MessageReader<'t>,
     ) -> Option<Event> {
         match event_type {
             EventType::Core(core) => read_core(core, value, reader),
@@ -261,15 +262,20 @@ impl serde::Serialize for Event {
 
 /// The parts of an event that do not depend on its type.
 #[derive(Default)]
-struct Common {
-    envelope: <Envelope as Fields>::Parts,
+struct CommonParts {
+    envelope: <Envelope as DeclaredObject>::Parts,
     envelope_other: Object,
     extensions: Option<Extensions>,
 }
 
-impl Common {
-    /// Takes a field that any event may have.
-    fn take<'t>(&mut self, key: &'t str, value: Value<'t, '_>, reader: &mut Reader<'t>) -> bool {
+impl CommonParts {
+    /// Reads a field that any event may have, and returns whether it is one.
+    fn take<'t>(
+        &mut self,
+        key: &'t str,
+        value: JsonValue<'t, '_>,
+        reader: &mut MessageReader<'t>,
+    ) -> bool {
         match key {
             "type" => true,
             "extensions" => {
@@ -285,12 +291,12 @@ impl Common {
         }
     }
 
-    /// The rules that hold for every event; then its envelope and extension data.
+    /// Checks the rules that hold for every event, and returns its envelope and extension data.
     fn finish<'t>(
         self,
         event_type: &EventType,
-        value: Value<'t, '_>,
-        reader: &mut Reader<'t>,
+        value: JsonValue<'t, '_>,
+        reader: &mut MessageReader<'t>,
     ) -> Option<(Envelope, Option<Extensions>)> {
         self.check_urgency(event_type, reader);
         self.check_prefixes(event_type, reader);
@@ -302,8 +308,8 @@ impl Common {
         Some((envelope, self.extensions))
     }
 
-    /// Critical types say so (§5.5.4, ruling 24).
-    fn check_urgency(&self, event_type: &EventType, reader: &mut Reader<'_>) {
+    /// Checks that critical types are marked as critical (§5.5.4, ruling 24).
+    fn check_urgency(&self, event_type: &EventType, reader: &mut MessageReader<'_>) {
         let must = event_type.core().is_some_and(CoreType::is_critical);
         if must && self.envelope.urgency != Some(Urgency::Critical) {
             let problem = "An event of this type is always critical.".to_owned();
@@ -311,8 +317,9 @@ impl Common {
         }
     }
 
-    /// Every prefix that is used is declared and free to be used (§3.4.3, §3.9 step 5, §7.3.2, ruling 29).
-    fn check_prefixes(&self, event_type: &EventType, reader: &mut Reader<'_>) {
+    /// Checks that every prefix in use is declared and not reserved (§3.4.3, §3.9 step 5, §7.3.2,
+    /// ruling 29).
+    fn check_prefixes(&self, event_type: &EventType, reader: &mut MessageReader<'_>) {
         let foreign = match event_type {
             EventType::Other(name) if !name.is_in_core_namespace() => Some(name),
             _ => None,
@@ -324,7 +331,7 @@ impl Common {
         }
         let Some(context) = &self.envelope.context else { return };
         let undeclared = |prefix| format!("Nothing in @context declares {}.", quoted(prefix));
-        // A type written as a URI needs some vocabulary, but shares it with the prefix of its data.
+        // A type written as a URI needs a vocabulary, but shares it with the prefix of its data.
         let uri = foreign.filter(|name| name.prefix().is_none()).map(TypeName::as_str);
         for uri in context.undeclared(uri.into_iter()) {
             reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), undeclared(uri));
@@ -334,22 +341,22 @@ impl Common {
             if prefix == Some(used) {
                 reader.tolerable_at(Code::UndeclaredPrefix, Some("type"), undeclared(used));
             } else {
-                reader.within(Step::Key("extensions"), None, |reader| {
+                reader.within(PathStep::Key("extensions"), None, |reader| {
                     reader.tolerable_at(Code::UndeclaredPrefix, Some(used), undeclared(used));
                 });
             }
         }
     }
 
-    /// Our own extension follows its own definition (§3.9 step 8).
-    fn check_own_extension<'t>(&self, value: Value<'t, '_>, reader: &mut Reader<'t>) {
+    /// Checks our own extension against its own definition (§3.9 step 8).
+    fn check_own_extension<'t>(&self, value: JsonValue<'t, '_>, reader: &mut MessageReader<'t>) {
         if self.extensions.as_ref().is_some_and(extension::is_used) {
             extension::check(value, reader);
         }
     }
 
-    /// How many fields there are (§3.7).
-    fn check_fields(&self, value: Value<'_, '_>, reader: &mut Reader<'_>) {
+    /// Checks the number of fields (§3.7).
+    fn check_fields(&self, value: JsonValue<'_, '_>, reader: &mut MessageReader<'_>) {
         let prefixes = self.extensions.as_ref().map_or(0, |extensions| extensions.0.len());
         let fields = value.fields().count() + prefixes;
         if fields > MAX_FIELDS {
@@ -358,23 +365,23 @@ impl Common {
         }
     }
 
-    /// Whether the event says in which language its words are (§11.1).
+    /// Whether the event states the language of its text (§11.1).
     fn declares_language(&self) -> bool {
         let primary = |hints: &LocalizationHints| hints.primary_language.is_some();
         self.envelope.localization_hints.as_ref().is_some_and(primary)
     }
 }
 
-fn note_language(field: &str, reader: &mut Reader<'_>) {
+fn note_language(field: &str, reader: &mut MessageReader<'_>) {
     let problem = format!("Nothing says in which language \"{field}\" is.");
     reader.note_at(Code::LanguageNotDeclared, Some("localization_hints"), problem);
 }
 
 fn read_event<'t, P: CorePayload + Into<Payload>>(
-    value: Value<'t, '_>,
-    reader: &mut Reader<'t>,
+    value: JsonValue<'t, '_>,
+    reader: &mut MessageReader<'t>,
 ) -> Option<Event> {
-    let mut common = Common::default();
+    let mut common = CommonParts::default();
     let mut parts = P::Parts::default();
     let mut other = Object::new();
     let mut variants = Vec::new();
@@ -416,14 +423,14 @@ fn read_event<'t, P: CorePayload + Into<Payload>>(
 
 fn read_extension<'t>(
     type_name: TypeName,
-    value: Value<'t, '_>,
-    reader: &mut Reader<'t>,
+    value: JsonValue<'t, '_>,
+    reader: &mut MessageReader<'t>,
 ) -> Option<Event> {
     if type_name.is_in_core_namespace() {
         let problem = format!("{} is not a type of AAEP 1.0.", quoted(type_name.as_str()));
         reader.tolerable_at(Code::UnknownType, Some("type"), problem);
     }
-    let mut common = Common::default();
+    let mut common = CommonParts::default();
     let mut fields = Object::new();
     for (key, field) in value.fields() {
         if !common.take(key, field, reader) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::form::{WrongForm, string_field};
 use crate::object::values;
 
-/// What the prefix `aaep:` stands for.
+/// The URI that the prefix `aaep:` stands for.
 pub const CORE_TYPES: &str = "https://aaep-protocol.org/types/";
 
 values! {
@@ -64,12 +64,12 @@ impl CoreType {
     }
 }
 
-/// The type of an event. Both written forms are read; the compact one is written.
+/// The type of an event. Both the compact form and the URI are read; the compact form is written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// One of the twelve.
+    /// One of the twelve core types.
     Core(CoreType),
-    /// One of an extension, or of a newer version.
+    /// A type of an extension, or of a newer version.
     Other(TypeName),
 }
 
@@ -86,7 +86,7 @@ impl EventType {
         }
     }
 
-    /// The type in its compact form, or the URI of an extension's.
+    /// The type in its compact form, or the URI of an extension's type.
     pub fn as_str(&self) -> &str {
         match self {
             EventType::Core(core) => core.as_str(),
@@ -112,7 +112,7 @@ impl From<CoreType> for EventType {
 string_field!(EventType, "a type such as aaep:agent.session.started",
     { "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,63}:[!-~]+$" });
 
-/// The name of a type that is not one of the twelve.
+/// The name of a type that is not one of the twelve core types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TypeName(Box<str>);
 
@@ -140,7 +140,7 @@ impl TypeName {
         (!local.starts_with("//")).then_some(prefix)
     }
 
-    /// The name with `aaep:` for the URI that it stands for.
+    /// The name with its core URI replaced by `aaep:`.
     pub(crate) fn to_compact(&self) -> Cow<'_, str> {
         match self.0.strip_prefix(CORE_TYPES) {
             Some(local) => format!("aaep:{local}").into(),
@@ -148,13 +148,13 @@ impl TypeName {
         }
     }
 
-    /// Whether it claims to belong to the specification itself.
+    /// Whether the name claims to belong to the specification itself.
     pub fn is_in_core_namespace(&self) -> bool {
         self.prefix() == Some("aaep") || self.0.starts_with(CORE_TYPES)
     }
 }
 
-/// A pattern of event types: a literal type, or a beginning that ends in `*`.
+/// A pattern of event types: a literal type, or a prefix that ends in `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TypePattern {
     text: Box<str>,
@@ -164,7 +164,7 @@ pub struct TypePattern {
 }
 
 impl TypePattern {
-    /// Parses a pattern; `*` may stand at its end only.
+    /// Parses a pattern. `*` is allowed only at the end.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         let literal = text.strip_suffix('*').unwrap_or(text);
         if text.is_empty() || literal.contains('*') {
@@ -189,7 +189,7 @@ impl TypePattern {
         &self.text
     }
 
-    /// Whether the type is one that the pattern means.
+    /// Whether the pattern matches the type.
     pub fn matches(&self, event_type: &EventType) -> bool {
         if self.is_prefix {
             event_type.as_str().starts_with(&*self.literal)

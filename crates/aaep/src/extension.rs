@@ -1,13 +1,13 @@
-//! Our own extension: what a hub tells a subscriber about delivery itself, and how people get more time
-//! and certainty when they are asked.
+//! Our own extension: what a hub tells a subscriber about delivery itself, and how people get more
+//! time and certainty when they are asked.
 //!
-//! It says when one event stands for several, how a question was settled, until when it can be
-//! answered, and where the stream has a gap (rulings 8, 9, 18, 20); that is for the hub to say. With
-//! a few fields of it an agent says how long a question may stay open, and for exactly which action
-//! consent is asked. What subscribers say of time is in `asking`, digests are in `digest`, what
-//! people can tell agents is in `instructing`. It lives in `extensions.agentvoice` as §7.5 demands,
-//! and the events that carry it are complete without it. The context URI is a UUID because that is the one kind of
-//! URI that we can own without owning a domain; a breaking change takes a new one.
+//! The hub states when one event stands for several, how an ask was settled, until when it can be
+//! answered, and where the stream has a gap (rulings 8, 9, 18, 20). An agent may use a few of the
+//! fields to state how long an ask may stay open, and for exactly which action it asks consent.
+//! `asking` holds what subscribers say about time, `digest` the digests, and `instructing` what
+//! people can tell agents. The data is in `extensions.agentvoice` as §7.5 demands, and events are
+//! complete without it. The context URI is a UUID because that is the only kind of URI that we can
+//! own without owning a domain. A breaking change takes a new one.
 
 mod asking;
 mod digest;
@@ -18,9 +18,9 @@ use serde_json::Value as Json;
 use crate::envelope::Extensions;
 use crate::event::{DAY_S, Event};
 use crate::form::{EventId, Prefix, ReplyToken, ToolName, Uri};
-use crate::json::Value;
+use crate::json::JsonValue;
 use crate::object::{object, values};
-use crate::read::{ANY, Field, Object, Reader, Step, between};
+use crate::read::{ANY, FieldType, MessageReader, Object, PathStep, between};
 use crate::time::Timestamp;
 
 pub use asking::{AskCapabilities, AskClock, AskExtend, AskPause, AskPresented, AskResume};
@@ -46,7 +46,7 @@ object! {
 }
 
 values! {
-    /// How a question ended.
+    /// How an ask ended.
     open Outcome {
         /// The action may happen.
         Accept = "accept",
@@ -56,27 +56,27 @@ values! {
         Answered = "answered",
         /// A clarification was not given and has no default.
         Unanswered = "unanswered",
-        /// The producer no longer needs to know.
+        /// The producer no longer needs an answer.
         Withdrawn = "withdrawn",
     }
 }
 
 values! {
-    /// What decided a question.
+    /// What decided an ask.
     open DecidedBy {
         /// A person's reply.
         Reply = "reply",
         /// Time ran out, and the default applies.
         Timeout = "timeout",
-        /// Nobody was there who could answer, and the default applies.
+        /// No subscriber could answer, and the default applies.
         NoListener = "no_listener",
-        /// The producer withdrew the question.
+        /// The producer withdrew the ask.
         Withdrawn = "withdrawn",
     }
 }
 
 object! {
-    /// How a question was settled, told to everyone who was asked.
+    /// How an ask was settled, sent to every subscriber that was asked.
     Resolution in "7.5", others Refused {
         /// The token of the question.
         required reply_token: ReplyToken;
@@ -97,13 +97,13 @@ object! {
     }
 }
 
-/// The fields that an agent may say itself; all others are for the hub.
+/// The fields that an agent may state itself. All others are reserved for the hub.
 pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest", "project"];
 
-/// The fields that a hub says where an event comes in, before the rules see it.
+/// The fields that a hub adds when an event arrives, before the rules see it.
 pub const DOOR_FIELDS: &[&str] = &["publisher", "original"];
 
-/// How many characters an id of an agent's own may have.
+/// The most characters of an id that an agent chose itself.
 pub const MAX_OWN_ID_CHARS: u64 = 256;
 
 object! {
@@ -123,7 +123,7 @@ object! {
 }
 
 impl Original {
-    /// All ids have the form that they should have.
+    /// No field set: all ids have the required form.
     pub fn new() -> Self {
         Original {
             event_id: None,
@@ -143,7 +143,7 @@ impl Default for Original {
 }
 
 object! {
-    /// Until when a question can be answered, after that has changed.
+    /// Until when an ask can be answered, after a change.
     Deadline in "7.5", others Refused {
         /// The token of the question.
         required reply_token: ReplyToken;
@@ -186,7 +186,7 @@ object! {
 }
 
 impl Delivery {
-    /// Nothing to say yet.
+    /// No field set.
     pub fn new() -> Self {
         Delivery {
             merged: None,
@@ -205,25 +205,26 @@ impl Delivery {
         }
     }
 
-    /// Reads what the extension says on an event, if anything that can be understood.
+    /// Reads the data of this extension on an event, if there is any that can be understood.
     pub fn of(event: &Event) -> Option<Self> {
         let data = event.extensions.as_ref()?.0.get(&Prefix::parse(PREFIX).ok()?)?;
         let text = serde_json::to_vec(data).ok()?;
-        let document = crate::json::Document::parse(&text).ok()?;
-        Delivery::read(document.root(), &ANY, &mut Reader::new(crate::Mode::Tolerant))
+        let document = crate::json::JsonDocument::parse(&text).ok()?;
+        Delivery::read(document.root(), &ANY, &mut MessageReader::new(crate::Mode::Tolerant))
     }
 
-    /// Whether an event says something that only the hub can know, understood or not.
+    /// Whether an event states something that only the hub can know, whether it can be understood
+    /// or not.
     pub fn is_for_the_hub_to_say(event: &Event) -> bool {
         has_fields_beside(event, &[AGENT_FIELDS])
     }
 
-    /// The same, once the hub has said what it says where events come in.
+    /// The same check for events to which the hub has already added its own fields on arrival.
     pub fn is_for_the_rules_to_say(event: &Event) -> bool {
         has_fields_beside(event, &[AGENT_FIELDS, DOOR_FIELDS])
     }
 
-    /// Says it on an event, and declares the vocabulary there.
+    /// Puts the data on an event, and declares the vocabulary there.
     ///
     /// # Panics
     /// Never: prefix and URI are constants of the right form.
@@ -239,7 +240,7 @@ impl Delivery {
     }
 }
 
-/// Whether an event has fields of the extension that are in none of these lists.
+/// Whether an event has fields of the extension that are not in any of these lists.
 fn has_fields_beside(event: &Event, lists: &[&[&str]]) -> bool {
     let own = event.extensions.iter().flat_map(|it| &it.0).filter(|it| it.0.as_str() == PREFIX);
     let is_listed = |key: &String| lists.iter().any(|list| list.contains(&key.as_str()));
@@ -257,15 +258,15 @@ pub(crate) fn is_used(extensions: &Extensions) -> bool {
     extensions.0.keys().any(|prefix| prefix.as_str() == PREFIX)
 }
 
-/// Checks the data of this extension on an event. A subscriber bears with what is wrong there.
-pub(crate) fn check<'t>(event: Value<'t, '_>, reader: &mut Reader<'t>) {
+/// Checks the data of this extension on an event. A subscriber tolerates violations there.
+pub(crate) fn check<'t>(event: JsonValue<'t, '_>, reader: &mut MessageReader<'t>) {
     let Some(data) = event.field("extensions").and_then(|extensions| extensions.field(PREFIX))
     else {
         return;
     };
     reader.optional(|reader| {
-        reader.within(Step::Key("extensions"), Some("7.5"), |reader| {
-            reader.within(Step::Key(PREFIX), None, |reader| Delivery::read(data, &ANY, reader))
+        reader.within(PathStep::Key("extensions"), Some("7.5"), |reader| {
+            reader.within(PathStep::Key(PREFIX), None, |reader| Delivery::read(data, &ANY, reader))
         })
     });
 }

@@ -1,13 +1,17 @@
-//! The plain types of fields: text, numbers, truth, lists, free objects.
+//! The basic types of fields: text, numbers, booleans, lists, free objects.
 
 use serde_json::{Number, Value as Json, json};
 
-use crate::json::{MAX_SAFE_INTEGER, Value};
-use crate::read::{Bounds, Field, Object, Reader, Step};
+use crate::json::{JsonValue, MAX_SAFE_INTEGER};
+use crate::read::{FieldType, MessageReader, Object, PathStep, ValueBounds};
 use crate::violation::{Code, quoted};
 
-impl Field for String {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for String {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         let Some(text) = value.as_str() else {
             return reader.wrong_type("a string", value.kind());
         };
@@ -15,7 +19,7 @@ impl Field for String {
         Some(text.to_owned())
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         let mut schema = json!({ "type": "string" });
         if bounds.min > 0 {
             schema["minLength"] = bounds.min.into();
@@ -27,10 +31,10 @@ impl Field for String {
     }
 }
 
-/// Lengths count characters (code points), so that no script has less room than another.
-pub(crate) fn check_length(text: &str, bounds: &Bounds, reader: &mut Reader<'_>) {
+/// Checks a length in characters (code points), so that no script has less room than another.
+pub(crate) fn check_length(text: &str, bounds: &ValueBounds, reader: &mut MessageReader<'_>) {
     let bytes = text.len() as u64;
-    // Only a string with more bytes than it may have characters needs counting.
+    // Counting is needed only if a string has more bytes than it may have characters.
     if bytes > bounds.max {
         let length = text.chars().count() as u64;
         if length > bounds.max {
@@ -42,18 +46,26 @@ pub(crate) fn check_length(text: &str, bounds: &Bounds, reader: &mut Reader<'_>)
     }
 }
 
-impl Field for bool {
-    fn read<'t>(value: Value<'t, '_>, _: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for bool {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        _: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         value.as_bool().or_else(|| reader.wrong_type("true or false", value.kind()))
     }
 
-    fn schema(_: &Bounds) -> Json {
+    fn schema(_: &ValueBounds) -> Json {
         json!({ "type": "boolean" })
     }
 }
 
-impl Field for u64 {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for u64 {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         let Some(number) = value.as_number() else {
             return reader.wrong_type("a whole number", value.kind());
         };
@@ -68,13 +80,13 @@ impl Field for u64 {
         Some(whole)
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         let max = bounds.max.min(MAX_SAFE_INTEGER);
         json!({ "type": "integer", "minimum": bounds.min, "maximum": max })
     }
 }
 
-/// The number as a whole one; 3.0 is 3, as in JSON Schema.
+/// The number as an integer; 3.0 is 3, as in JSON Schema.
 fn as_whole(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| {
         let float = number.as_f64()?;
@@ -89,7 +101,7 @@ fn as_whole(number: &Number) -> Option<u64> {
     })
 }
 
-fn out_of_range(number: &Number, bounds: &Bounds) -> String {
+fn out_of_range(number: &Number, bounds: &ValueBounds) -> String {
     let (min, max) = (bounds.min, bounds.max);
     if max == u64::MAX {
         format!("{number} is less than {min}.")
@@ -98,9 +110,13 @@ fn out_of_range(number: &Number, bounds: &Bounds) -> String {
     }
 }
 
-/// A number that need not be whole. It is kept as it was written, 60 as 60.
-impl Field for Number {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+/// A number that need not be an integer. Its notation is kept: 60 stays 60.
+impl FieldType for Number {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         let Some(number) = value.as_number() else {
             return reader.wrong_type("a number", value.kind());
         };
@@ -113,27 +129,35 @@ impl Field for Number {
         Some(number.clone())
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         json!({ "type": "number", "minimum": bounds.min, "maximum": bounds.max })
     }
 }
 
-impl Field for Object {
-    fn read<'t>(value: Value<'t, '_>, _: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for Object {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        _: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         match value.kind() {
-            crate::json::Kind::Object => Some(value.to_map()),
+            crate::json::JsonKind::Object => Some(value.to_map()),
             other => reader.wrong_type("an object", other),
         }
     }
 
-    fn schema(_: &Bounds) -> Json {
+    fn schema(_: &ValueBounds) -> Json {
         json!({ "type": "object" })
     }
 }
 
-impl<T: Field> Field for Vec<T> {
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
-        if value.kind() != crate::json::Kind::Array {
+impl<T: FieldType> FieldType for Vec<T> {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
+        if value.kind() != crate::json::JsonKind::Array {
             return reader.wrong_type("an array", value.kind());
         }
         let length = value.items().count();
@@ -151,13 +175,13 @@ impl<T: Field> Field for Vec<T> {
         let mut items = Vec::with_capacity(length);
         for (index, item) in value.items().enumerate() {
             items.extend(
-                reader.within(Step::Index(index), None, |reader| T::read(item, bounds, reader)),
+                reader.within(PathStep::Index(index), None, |reader| T::read(item, bounds, reader)),
             );
         }
         (items.len() == length).then_some(items)
     }
 
-    fn schema(bounds: &Bounds) -> Json {
+    fn schema(bounds: &ValueBounds) -> Json {
         let mut schema = json!({ "type": "array", "items": T::schema(bounds) });
         if bounds.min_items > 0 {
             schema["minItems"] = bounds.min_items.into();
@@ -172,12 +196,12 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// How many items that are not strings are compared with one another.
+/// How many items other than strings are compared with one another.
 const COMPARED: usize = 64;
 
-/// Reports each item that came before. Strings are sorted first, so that a long list does not cost
-/// its square; lists of anything else are short or are refused for their length.
-fn check_unique(list: Value<'_, '_>, reader: &mut Reader<'_>) {
+/// Reports each item that is repeated. Strings are sorted first, so that a long list does not cost
+/// quadratic time. Lists of other values are short, or are refused because of their length.
+fn check_unique(list: JsonValue<'_, '_>, reader: &mut MessageReader<'_>) {
     let mut texts: Vec<(&str, usize)> = list
         .items()
         .enumerate()
@@ -186,7 +210,7 @@ fn check_unique(list: Value<'_, '_>, reader: &mut Reader<'_>) {
     texts.sort_unstable();
     for pair in texts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         let problem = format!("{} stands in the list twice.", quoted(pair[1].0));
-        reader.within(Step::Index(pair[1].1), None, |reader| {
+        reader.within(PathStep::Index(pair[1].1), None, |reader| {
             reader.tolerable(Code::DuplicateItem, problem);
         });
     }
@@ -198,7 +222,7 @@ fn check_unique(list: Value<'_, '_>, reader: &mut Reader<'_>) {
         .collect();
     for (position, (index, item)) in others.iter().enumerate() {
         if others[..position].iter().any(|(_, earlier)| earlier.same_as(*item)) {
-            reader.within(Step::Index(*index), None, |reader| {
+            reader.within(PathStep::Index(*index), None, |reader| {
                 let problem = "The same item stands in the list twice.".to_owned();
                 reader.tolerable(Code::DuplicateItem, problem);
             });

@@ -1,18 +1,18 @@
-//! Strings of a fixed form, parsed once into types that cannot hold a wrong one.
+//! Strings of a fixed form, parsed once into types that cannot hold an invalid one.
 //!
-//! They are shared, not copied, when cloned: ids go into many tables.
+//! Cloning shares the string and does not copy it, because ids are kept in many tables.
 //!
-//! `form!` declares such a type from a checking function and the pattern that says the same in a
-//! JSON Schema; a property test holds the two together.
+//! `form!` declares such a type from a checking function and the equivalent pattern for a JSON
+//! Schema. A property test checks that the two agree.
 
 use std::fmt;
 
-/// A string does not have the form that its type demands.
+/// The error for a string that does not have the form that its type requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongForm {
-    /// What the type is called.
+    /// The name of the type.
     pub name: &'static str,
-    /// What it should look like, to end the sentence "Expected …".
+    /// What was expected, as the end of a sentence that begins with "Expected".
     pub expected: &'static str,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for WrongForm {
 
 impl std::error::Error for WrongForm {}
 
-/// Declares a string type: what it is, what to expect, its pattern, and the check.
+/// Declares a string type: its documentation, what to expect, its pattern, and the check.
 macro_rules! form {
     (
         $(#[doc = $about:literal])+
@@ -35,7 +35,7 @@ macro_rules! form {
         pub struct $name(std::sync::Arc<str>);
 
         impl $name {
-            /// Parses the string, or says what was expected.
+            /// Parses the string; the error says what was expected.
             pub fn parse(text: &str) -> Result<Self, $crate::WrongForm> {
                 if $name::is_form_of(text) {
                     Ok($name(text.into()))
@@ -60,7 +60,7 @@ macro_rules! form {
     };
 }
 
-/// What every type that is written as a string has in common.
+/// Implements what all types have in common that are written as a string.
 macro_rules! string_field {
     ($name:ident, $expected:literal, $schema:tt) => {
         impl std::str::FromStr for $name {
@@ -82,11 +82,11 @@ macro_rules! string_field {
             }
         }
 
-        impl $crate::read::Field for $name {
+        impl $crate::read::FieldType for $name {
             fn read<'t>(
-                value: $crate::json::Value<'t, '_>,
-                bounds: &$crate::read::Bounds,
-                reader: &mut $crate::read::Reader<'t>,
+                value: $crate::json::JsonValue<'t, '_>,
+                bounds: &$crate::read::ValueBounds,
+                reader: &mut $crate::read::MessageReader<'t>,
             ) -> Option<Self> {
                 let Some(text) = value.as_str() else {
                     return reader.wrong_type("a string", value.kind());
@@ -95,8 +95,8 @@ macro_rules! string_field {
                 $name::parse(text).map_err(|_| $crate::form::report(text, $expected, reader)).ok()
             }
 
-            fn schema(bounds: &$crate::read::Bounds) -> serde_json::Value {
-                let mut schema = <String as $crate::read::Field>::schema(bounds);
+            fn schema(bounds: &$crate::read::ValueBounds) -> serde_json::Value {
+                let mut schema = <String as $crate::read::FieldType>::schema(bounds);
                 let form = serde_json::json!($schema);
                 for (key, value) in form.as_object().into_iter().flatten() {
                     schema[key] = value.clone();
@@ -108,22 +108,22 @@ macro_rules! string_field {
 }
 
 /// Reports a string of the wrong form.
-pub(crate) fn report(text: &str, expected: &str, reader: &mut crate::read::Reader<'_>) {
+pub(crate) fn report(text: &str, expected: &str, reader: &mut crate::read::MessageReader<'_>) {
     let problem = format!("{} is wrong; expected {expected}.", crate::violation::quoted(text));
     reader.error(crate::violation::Code::WrongFormat, problem);
 }
 
 pub(crate) use {form, string_field};
 
-/// Whether the text is the prefix and then one to sixty-four ASCII letters or digits (§3.2.3).
+/// Whether the text is the prefix followed by 1 to 64 ASCII letters or digits (§3.2.3).
 fn is_id(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix).is_some_and(|rest| {
         (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
 
-/// Whether the text starts with a byte that `first` takes and goes on with bytes that `then` takes,
-/// `min` to `max` bytes in all.
+/// Whether the text starts with a byte that `first` allows and continues with bytes that `then`
+/// allows, `min` to `max` bytes in total.
 fn is_name(
     text: &str,
     (min, max): (usize, usize),

@@ -4,8 +4,8 @@ use crate::capabilities::Capabilities;
 use crate::envelope::{Extensions, Producer};
 use crate::event::SHORT;
 use crate::form::{CompactJws, ReasonName, SubscriptionId, Uri};
-use crate::object::{Fields, object, values};
-use crate::read::{Reader, between};
+use crate::object::{DeclaredObject, object, values};
+use crate::read::{MessageReader, between};
 use crate::version::Version;
 use crate::violation::Code;
 
@@ -31,11 +31,12 @@ object! {
     }
 }
 
-type RequestParts = <SubscriptionRequest as Fields>::Parts;
+type RequestParts = <SubscriptionRequest as DeclaredObject>::Parts;
 
-/// Level 2 and above means being able to answer (§5.3.1.4). Only noted: a subscriber that cannot
-/// answer is still better served than turned away, and is never counted as able to.
-fn check_levels(parts: &RequestParts, reader: &mut Reader<'_>) {
+/// Level 2 and above means being able to answer (§5.3.1.4). A contradiction is only noted: a
+/// subscriber that cannot answer is better served than rejected, and never counts as able to
+/// answer.
+fn check_levels(parts: &RequestParts, reader: &mut MessageReader<'_>) {
     let Some(capabilities) = &parts.capabilities else { return };
     let claims =
         capabilities.supported_conformance_levels.iter().flatten().any(|level| *level >= 2);

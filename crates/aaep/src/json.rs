@@ -1,9 +1,9 @@
 //! One JSON text as a flat list of nodes that borrow from it (§3.8).
 //!
-//! `serde_json` does the lexing; this file adds what it does not tell: duplicate keys, whether an
+//! `serde_json` does the lexing. This file adds what it does not report: duplicate keys, whether an
 //! integer still fits a double, and how deep the text nests, all within fixed bounds. It knows
-//! nothing of AAEP's fields and never recurses deeper than [`MAX_DEPTH`]. Below, `build` makes the
-//! list and `value` reads it.
+//! nothing about AAEP's fields and never recurses deeper than [`MAX_DEPTH`]. `build` makes the list
+//! and `value` reads it.
 
 mod build;
 mod value;
@@ -14,28 +14,28 @@ use std::fmt;
 use serde::de::DeserializeSeed;
 use serde_json::Number;
 
-use self::build::{Builder, TOO_DEEP};
-pub(crate) use self::value::Value;
+use self::build::{DocumentBuilder, TOO_DEEP};
+pub(crate) use self::value::JsonValue;
 use crate::read::Object;
 use crate::violation::{Code, Violation};
 
-/// The largest text that is looked into at all. §3.7 asks for 64 KiB; what lies between is reported
-/// and, by a subscriber, tolerated. What is larger is refused unread.
+/// The largest text that is parsed at all. §3.7 allows 64 KiB; larger texts up to this limit are
+/// reported and, by a subscriber, tolerated. Anything beyond is refused unread.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How deep arrays and objects may nest before a text is refused unread. §3.7 asks for 8.
+/// How deep arrays and objects may nest before a text is refused unread. §3.7 allows 8.
 pub const MAX_DEPTH: usize = 64;
 
-/// The largest whole number that JSON carries exactly everywhere (§3.8).
+/// The largest integer that JSON represents exactly everywhere (§3.8).
 pub const MAX_SAFE_INTEGER: u64 = 1 << 53;
 
-/// The length in characters from which a string counts as long (§3.7).
+/// Strings with more characters than this count as long (§3.7).
 pub(crate) const LONG_STRING: usize = 16384;
 
-/// A parsed text.
+/// A parsed JSON text.
 #[derive(Debug)]
-pub(crate) struct Document<'a> {
-    nodes: Vec<Node<'a>>,
+pub(crate) struct JsonDocument<'a> {
+    nodes: Vec<JsonNode<'a>>,
     duplicates: Vec<usize>,
     big_numbers: Vec<usize>,
     long_strings: Vec<usize>,
@@ -43,13 +43,13 @@ pub(crate) struct Document<'a> {
 }
 
 #[derive(Debug)]
-enum Node<'a> {
+enum JsonNode<'a> {
     Null,
     Bool(bool),
     Number(Number),
     String(Cow<'a, str>),
     Key(Cow<'a, str>),
-    /// `end` is the index behind the last node inside.
+    /// `end` is the index after the last node inside.
     Array {
         end: usize,
     },
@@ -58,9 +58,9 @@ enum Node<'a> {
     },
 }
 
-/// What kind of JSON value stands somewhere.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Null,
     Bool,
     Number,
@@ -69,42 +69,42 @@ pub(crate) enum Kind {
     Object,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for JsonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Null => "null",
-            Kind::Bool => "true or false",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "an array",
-            Kind::Object => "an object",
+            JsonKind::Null => "null",
+            JsonKind::Bool => "true or false",
+            JsonKind::Number => "a number",
+            JsonKind::String => "a string",
+            JsonKind::Array => "an array",
+            JsonKind::Object => "an object",
         })
     }
 }
 
-impl<'a> Document<'a> {
-    /// Parses one JSON text, whitespace around it allowed.
+impl<'a> JsonDocument<'a> {
+    /// Parses one JSON text. Whitespace around it is allowed.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Violation> {
         bound(bytes.len())?;
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();
             Violation::of_text(Code::NotUtf8, format!("Byte {at} is not valid UTF-8."))
         })?;
-        let mut document = Document::with_capacity(bytes.len() / 12 + 4);
+        let mut document = JsonDocument::with_capacity(bytes.len() / 12 + 4);
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        Builder::new(&mut document)
+        DocumentBuilder::new(&mut document)
             .deserialize(&mut deserializer)
             .and_then(|()| deserializer.end())
             .map_err(|error| explain(text, &error))?;
         Ok(document)
     }
 
-    /// The same of an object that was parsed elsewhere, in which no key can stand twice. As text it
-    /// has so many bytes.
+    /// The document of an object that was parsed elsewhere, in which keys cannot repeat. `bytes` is
+    /// its length as text.
     pub(crate) fn of(object: &'a Object, bytes: usize) -> Result<Self, Violation> {
         bound(bytes)?;
-        let mut document = Document::with_capacity(2 * object.len() + 8);
-        Builder::new(&mut document).deserialize(object).map_err(|_| {
+        let mut document = JsonDocument::with_capacity(2 * object.len() + 8);
+        DocumentBuilder::new(&mut document).deserialize(object).map_err(|_| {
             let problem = format!("The message nests deeper than {MAX_DEPTH} levels.");
             Violation::of_text(Code::TooDeep, problem)
         })?;
@@ -112,7 +112,7 @@ impl<'a> Document<'a> {
     }
 
     fn with_capacity(nodes: usize) -> Self {
-        Document {
+        JsonDocument {
             nodes: Vec::with_capacity(nodes),
             duplicates: Vec::new(),
             big_numbers: Vec::new(),
@@ -121,34 +121,34 @@ impl<'a> Document<'a> {
         }
     }
 
-    pub(crate) fn root(&self) -> Value<'_, 'a> {
-        Value::new(self, 0)
+    pub(crate) fn root(&self) -> JsonValue<'_, 'a> {
+        JsonValue::new(self, 0)
     }
 
-    /// How many arrays and objects stand inside one another at most; 1 for a flat object.
+    /// The greatest depth of nested arrays and objects; 1 for a flat object.
     pub(crate) fn deepest(&self) -> usize {
         self.deepest
     }
 
-    /// The JSON Pointers of keys that their object already had.
+    /// The JSON Pointers of keys that are repeated in their object.
     pub(crate) fn duplicate_keys(&self) -> impl Iterator<Item = String> + '_ {
         self.duplicates.iter().map(|&at| self.pointer_to(at))
     }
 
-    /// The JSON Pointers of numbers that a double cannot carry exactly.
+    /// The JSON Pointers of numbers that a double cannot represent exactly.
     pub(crate) fn big_numbers(&self) -> impl Iterator<Item = String> + '_ {
         self.big_numbers.iter().map(|&at| self.pointer_to(at))
     }
 
-    /// The JSON Pointers of strings with more characters than [`LONG_STRING`], and how many.
+    /// The JSON Pointers of strings with more characters than [`LONG_STRING`], and their lengths.
     pub(crate) fn long_strings(&self) -> impl Iterator<Item = (String, usize)> + '_ {
         self.long_strings.iter().filter_map(|&at| {
-            let length = Value::new(self, at).as_str()?.chars().count();
+            let length = JsonValue::new(self, at).as_str()?.chars().count();
             (length > LONG_STRING).then(|| (self.pointer_to(at), length))
         })
     }
 
-    /// The pointer to a node, found by walking down from the root: only for reports.
+    /// The pointer to a node, found by walking down from the root. Used only for reports.
     fn pointer_to(&self, target: usize) -> String {
         let mut pointer = String::new();
         let mut at = self.root();
@@ -173,7 +173,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Refuses what is too large to be looked into.
+/// Refuses a text that is too large to be parsed.
 fn bound(bytes: usize) -> Result<(), Violation> {
     if bytes <= MAX_BYTES {
         return Ok(());
@@ -194,7 +194,7 @@ pub(crate) fn push_key(pointer: &mut String, key: &str) {
     }
 }
 
-/// Turns a syntax error into one that says where, and what a person most likely did.
+/// Turns a syntax error into one that says where it is and what most likely caused it.
 fn explain(text: &str, error: &serde_json::Error) -> Violation {
     let (line, column) = (error.line(), error.column());
     let place = if text.trim_end().contains('\n') {
@@ -225,7 +225,7 @@ fn explain(text: &str, error: &serde_json::Error) -> Violation {
     Violation::of_text(Code::NotJson, format!("At {place}: {reason}."))
 }
 
-/// Whether the twelve bytes before a place hold an escape in the surrogate range.
+/// Whether the last bytes before a position contain an escape in the surrogate range.
 fn breaks_at_surrogate(text: &str, line: usize, column: usize) -> bool {
     let Some(line) = text.as_bytes().split(|&byte| byte == b'\n').nth(line.saturating_sub(1))
     else {

@@ -1,7 +1,7 @@
-//! Language tags (BCP 47, §11.1.2) as a type that holds well-formed ones only.
+//! Language tags (BCP 47, §11.1.2) as a type that holds only well-formed ones.
 //!
-//! The irregular tags that RFC 5646 grandfathers, such as `i-klingon`, are refused: all are
-//! deprecated, and no voice or braille table is filed under them.
+//! The irregular grandfathered tags of RFC 5646, such as `i-klingon`, are refused: all are
+//! deprecated, and no voice or braille table uses them.
 
 use crate::form::{WrongForm, string_field};
 
@@ -10,7 +10,7 @@ use crate::form::{WrongForm, string_field};
 pub struct LanguageTag(oxilangtag::LanguageTag<Box<str>>);
 
 impl LanguageTag {
-    /// Parses the tag, or says what was expected.
+    /// Parses the tag; the error says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         let wrong = WrongForm { name: "LanguageTag", expected: "a language tag such as en-US" };
         match oxilangtag::LanguageTag::parse(Box::<str>::from(text)) {
@@ -40,7 +40,7 @@ impl LanguageTag {
     }
 }
 
-/// Tags are equal whatever their case (RFC 5646 §2.1.1).
+/// Tags are equal regardless of case (RFC 5646 §2.1.1).
 impl PartialEq for LanguageTag {
     fn eq(&self, other: &Self) -> bool {
         self.as_str().eq_ignore_ascii_case(other.as_str())
@@ -57,15 +57,15 @@ impl std::hash::Hash for LanguageTag {
     }
 }
 
-/// The grandfathered tags that do not follow the grammar of RFC 5646.
+/// Whether this is a grandfathered tag that does not follow the grammar of RFC 5646.
 fn is_irregular(text: &str) -> bool {
     let is = |irregular: &&str| text.eq_ignore_ascii_case(irregular);
     text.starts_with(['i', 'I']) && text.as_bytes().get(1) == Some(&b'-')
         || ["en-GB-oed", "sgn-BE-FR", "sgn-BE-NL", "sgn-CH-DE"].iter().any(is)
 }
 
-/// The grammar of RFC 5646 as a pattern with `$dash` between the subtags; only repeated variants
-/// and singletons are beyond it.
+/// The grammar of RFC 5646 as a pattern with `$dash` between the subtags. It does not exclude
+/// repeated variants and singletons.
 macro_rules! grammar {
     ($dash:literal) => {
         concat!(
@@ -97,10 +97,10 @@ macro_rules! grammar {
     };
 }
 
-/// A tag on its own.
+/// The pattern of a whole string that is a tag.
 const PATTERN: &str = concat!("^", grammar!("-"));
 
-/// A tag at the end of a field's name, where `_` may stand for `-` (§11.5.1).
+/// The pattern of a tag at the end of a field's name, where `_` may replace `-` (§11.5.1).
 pub(crate) const SUFFIX_PATTERN: &str = grammar!("[-_]");
 
 string_field!(LanguageTag, "a language tag such as en-US", { "pattern": PATTERN });

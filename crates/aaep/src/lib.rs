@@ -1,10 +1,10 @@
-//! The words of AAEP, the Agent Accessibility Event Protocol.
+//! The messages of AAEP, the Agent Accessibility Event Protocol, as Rust types.
 //!
-//! Every message of the protocol as a type: parsed once, validated exactly, written back without
-//! loss. [`read`] turns bytes into a [`Message`] and lists everything that is wrong; [`schemas`]
-//! gives the JSON Schemas that say the same.
+//! Each message is parsed once, validated exactly and written back without loss. [`read`] turns
+//! bytes into a [`Message`] and lists everything that is wrong; [`schemas`] returns the JSON Schemas
+//! that state the same rules.
 //!
-//! This crate is pure: no I/O, no clock, no randomness, no async. What it does not understand
+//! This crate is pure: no I/O, no clock, no randomness, no async. Data that it does not understand
 //! survives a round trip.
 //!
 //! Reading order: [`Message`], [`Event`], [`Envelope`], the payloads in [`event`], the handshake in

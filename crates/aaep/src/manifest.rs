@@ -1,4 +1,4 @@
-//! The manifest: what a producer says of itself before anyone subscribes (§5.10).
+//! The manifest: what a producer states about itself before anyone subscribes (§5.10).
 
 use crate::context::Context;
 use crate::envelope::{Extensions, Verbosity};

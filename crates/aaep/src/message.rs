@@ -1,4 +1,5 @@
-//! Reading any message: bytes in, a typed message and everything that is wrong out (§3.9).
+//! Reads any message: bytes go in, a typed message and a list of everything that is wrong come out
+//! (§3.9).
 
 use crate::event::Event;
 use crate::event_type::{CoreType, EventType};
@@ -10,17 +11,17 @@ use crate::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
     SubscriptionRequest,
 };
-use crate::json::{Document, LONG_STRING, Value};
+use crate::json::{JsonDocument, JsonValue, LONG_STRING};
 use crate::manifest::Manifest;
-use crate::object::Fields;
-use crate::read::{ANY, Field, Mode, Object, Reader};
+use crate::object::DeclaredObject;
+use crate::read::{ANY, FieldType, MessageReader, Mode, Object};
 use crate::reply::{ClarificationReply, ConfirmationReply};
 use crate::violation::{Code, Severity, Violation, quoted};
 
-/// The largest message by §3.7, in bytes.
+/// The largest message that §3.7 allows, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// How deep arrays and objects may nest below the message itself by §3.7.
+/// How deep arrays and objects may nest below the message itself according to §3.7.
 const MAX_LEVELS: usize = 8;
 
 macro_rules! messages {
@@ -29,7 +30,7 @@ macro_rules! messages {
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Message {
-            /// An event of a producer.
+            /// An event from a producer.
             Event(Box<Event>),
             $( $(#[doc = $doc])+ $message(Box<$message>), )+
         }
@@ -44,13 +45,13 @@ macro_rules! messages {
         }
 
         /// The names of the messages that are not events.
-        const NAMES: &[Option<&str>] = &[$( <$message as Fields>::TYPE ),+];
+        const NAMES: &[Option<&str>] = &[$( <$message as DeclaredObject>::TYPE ),+];
 
-        /// Reads the message that `name` says it is; the outer `None` if there is none of that name.
-        fn read_named<'t>(name: &str, value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Option<Message>> {
+        /// Reads the message with this name. The outer `None` means that no message has this name.
+        fn read_named<'t>(name: &str, value: JsonValue<'t, '_>, reader: &mut MessageReader<'t>) -> Option<Option<Message>> {
             $(
-                if Some(name) == <$message as Fields>::TYPE {
-                    let message = <$message as Field>::read(value, &ANY, reader);
+                if Some(name) == <$message as DeclaredObject>::TYPE {
+                    let message = <$message as FieldType>::read(value, &ANY, reader);
                     return Some(message.map(|message| Message::$message(Box::new(message))));
                 }
             )+
@@ -60,13 +61,13 @@ macro_rules! messages {
 }
 
 messages! {
-    /// A subscriber asks for a subscription.
+    /// A subscriber requests a subscription.
     SubscriptionRequest,
-    /// It is granted.
+    /// A producer grants it.
     SubscriptionAccepted,
-    /// It is not granted.
+    /// A producer does not grant it.
     SubscriptionRejected,
-    /// A subscriber asks for other terms.
+    /// A subscriber requests other terms.
     SubscriptionRenegotiate,
     /// A subscription ends.
     SubscriptionClose,
@@ -74,15 +75,15 @@ messages! {
     ConfirmationReply,
     /// The answer to a clarification.
     ClarificationReply,
-    /// What a producer says of itself.
+    /// What a producer states about itself.
     Manifest,
-    /// A question was presented to the person; of our own extension, as are those below.
+    /// An ask was presented to the person. This and all below belong to our own extension.
     AskPresented,
     /// A person needs more time to answer.
     AskExtend,
-    /// A person wants the time to stand still.
+    /// A person wants the time to be paused.
     AskPause,
-    /// The time goes on.
+    /// The time runs again after a pause.
     AskResume,
     /// A person wants an agent to begin something.
     AgentPrompt,
@@ -90,7 +91,7 @@ messages! {
     SessionCancel,
     /// A person wants an agent to go on in another way.
     SessionSteer,
-    /// An agent says what it can be told.
+    /// An agent states which instructions it accepts.
     AgentHello,
     /// An agent no longer needs an answer.
     AskWithdraw,
@@ -106,14 +107,15 @@ impl Message {
     }
 }
 
-/// What came of reading a message.
+/// The result of reading a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The message, if it is valid in the mode it was read in.
     pub message: Option<Message>,
-    /// Everything that is wrong or should be better.
+    /// Everything that is wrong or could be better.
     pub violations: Vec<Violation>,
-    /// The `event_id` that the text claims, for reports on what is not valid. Foreign text: escape it.
+    /// The `event_id` that the text claims, for reports on invalid messages. Untrusted text: escape
+    /// it.
     pub event_id: Option<String>,
 }
 
@@ -123,7 +125,7 @@ impl Reading {
         self.message.is_some()
     }
 
-    /// The message, or why there is none.
+    /// The message, or the violations that make it invalid.
     pub fn into_result(self) -> Result<Message, Vec<Violation>> {
         self.message.ok_or(self.violations)
     }
@@ -141,7 +143,7 @@ impl Reading {
 /// assert_eq!(reading.violations[0].section, "5.3.1.1");
 /// ```
 pub fn read(bytes: &[u8], mode: Mode) -> Reading {
-    let document = match Document::parse(bytes) {
+    let document = match JsonDocument::parse(bytes) {
         Ok(document) => document,
         Err(violation) => {
             return Reading { message: None, violations: vec![violation], event_id: None };
@@ -150,19 +152,19 @@ pub fn read(bytes: &[u8], mode: Mode) -> Reading {
     read_document(&document, bytes.len(), mode)
 }
 
-/// The same for a message that is an object in memory already: as if it were written and read again.
+/// Reads a message that is already an object in memory, as if it were written and read again.
 pub fn read_object(object: &Object, mode: Mode) -> Reading {
     let bytes = length(object);
-    match Document::of(object, bytes) {
+    match JsonDocument::of(object, bytes) {
         Ok(document) => read_document(&document, bytes, mode),
         Err(violation) => Reading { message: None, violations: vec![violation], event_id: None },
     }
 }
 
-/// How many bytes an object has as text on one line.
+/// How many bytes an object takes as text on one line.
 fn length(object: &Object) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -172,16 +174,16 @@ fn length(object: &Object) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = ByteCounter(0);
     match serde_json::to_writer(&mut count, object) {
         Ok(()) => count.0,
-        // What cannot be written is too long for anyone.
+        // An object that cannot be written counts as too long.
         Err(_) => usize::MAX,
     }
 }
 
-fn read_document(document: &Document<'_>, bytes: usize, mode: Mode) -> Reading {
-    let mut reader = Reader::new(mode);
+fn read_document(document: &JsonDocument<'_>, bytes: usize, mode: Mode) -> Reading {
+    let mut reader = MessageReader::new(mode);
     let root = document.root();
     let message = read_value(root, &mut reader);
     check_text(document, bytes, &mut reader);
@@ -190,7 +192,7 @@ fn read_document(document: &Document<'_>, bytes: usize, mode: Mode) -> Reading {
     let event_id = if violations.is_empty() {
         None
     } else {
-        root.field("event_id").and_then(Value::as_str).map(str::to_owned)
+        root.field("event_id").and_then(JsonValue::as_str).map(str::to_owned)
     };
     Reading { message: message.filter(|_| is_valid), violations, event_id }
 }
@@ -208,8 +210,8 @@ pub fn check(message: &impl serde::Serialize) -> Vec<Violation> {
     }
 }
 
-fn read_value<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Message> {
-    if value.kind() != crate::json::Kind::Object {
+fn read_value<'t>(value: JsonValue<'t, '_>, reader: &mut MessageReader<'t>) -> Option<Message> {
+    if value.kind() != crate::json::JsonKind::Object {
         let problem = format!("Expected an object, found {}.", value.kind());
         reader.add(Violation::of_text(Code::NotAnObject, problem));
         return None;
@@ -235,7 +237,7 @@ fn read_value<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Messa
     }
 }
 
-fn unknown_type(name: Value<'_, '_>, reader: &mut Reader<'_>) {
+fn unknown_type(name: JsonValue<'_, '_>, reader: &mut MessageReader<'_>) {
     let problem = match name.as_str() {
         Some(text) => {
             let names: Vec<&str> = NAMES.iter().copied().flatten().collect();
@@ -246,9 +248,12 @@ fn unknown_type(name: Value<'_, '_>, reader: &mut Reader<'_>) {
     reader.add(Violation::at(Code::UnknownType, "/type".to_owned(), problem));
 }
 
-/// Without a type, the envelope can still be looked at, so that all is reported at once.
-fn read_envelope_alone<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Option<Message> {
-    let mut aside = Reader::new(Mode::Strict);
+/// Reads only the envelope of a message without a type, so that everything is reported at once.
+fn read_envelope_alone<'t>(
+    value: JsonValue<'t, '_>,
+    reader: &mut MessageReader<'t>,
+) -> Option<Message> {
+    let mut aside = MessageReader::new(Mode::Strict);
     Event::read(EventType::Core(CoreType::StateChanged), value, &mut aside);
     let concerns_envelope = |it: &Violation| {
         it.section.starts_with("3.") && !matches!(it.code, Code::UnknownField | Code::ReservedField)
@@ -257,8 +262,8 @@ fn read_envelope_alone<'t>(value: Value<'t, '_>, reader: &mut Reader<'t>) -> Opt
     None
 }
 
-/// The rules that concern the text itself: size, depth, keys, numbers, long strings (§3.7, §3.8).
-fn check_text(document: &Document<'_>, bytes: usize, reader: &mut Reader<'_>) {
+/// Checks the rules for the text itself: size, depth, keys, numbers, long strings (§3.7, §3.8).
+fn check_text(document: &JsonDocument<'_>, bytes: usize, reader: &mut MessageReader<'_>) {
     for pointer in document.duplicate_keys() {
         let problem = "The key stands in its object twice.".to_owned();
         reader.add(Violation::at(Code::DuplicateKey, pointer, problem));

@@ -1,48 +1,49 @@
 //! Two macros that turn one declaration into a type, its reader, its writer and its JSON Schema.
 //!
 //! `object!` declares an object of the protocol, `values!` an enumeration. The doc comments become
-//! the descriptions in the schemas. Nothing else in the crate describes a field a second time.
+//! the descriptions in the schemas. No field is described anywhere else in the crate.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
 use serde_json::{Map, Value as Json, json};
 
-use crate::json::{Kind, Value};
-use crate::read::{Object, Reader, Step};
+use crate::json::{JsonKind, JsonValue};
+use crate::read::{MessageReader, Object, PathStep};
 use crate::violation::{Code, quoted};
 
 /// An object with declared fields, read field by field.
-pub(crate) trait Fields: Sized {
-    /// The fields read so far; all optional, so that one bad field does not hide the next.
+pub(crate) trait DeclaredObject: Sized {
+    /// The fields read so far. All are optional, so that one bad field does not hide the next.
     type Parts: Default;
 
     /// The section that defines the object.
     const SECTION: &'static str;
 
-    /// The value of `type`, for an object that is a message of its own.
+    /// The value of `type`, if the object is a message.
     const TYPE: Option<&'static str>;
 
-    /// The fields whose text is meant for people and may come in several languages (§11.5.1), with
-    /// the greatest length of each.
+    /// The fields whose text is meant for people and may be given in several languages (§11.5.1),
+    /// with the maximum length of each.
     const WORDS: &'static [(&'static str, u64)];
 
-    /// Takes a field if it is one of this object's. What cannot be read but can be done without is
-    /// put into `other` by a tolerant reader.
+    /// Reads a field and returns whether the object declares it. An optional field that cannot be
+    /// read is put into `other` by a tolerant reader.
     fn take<'t>(
         parts: &mut Self::Parts,
         key: &'t str,
-        value: Value<'t, '_>,
+        value: JsonValue<'t, '_>,
         other: &mut Object,
-        reader: &mut Reader<'t>,
+        reader: &mut MessageReader<'t>,
     ) -> bool;
 
-    /// Whether a field was there, readable or not.
+    /// Whether a field was present, readable or not.
     fn has(parts: &Self::Parts, key: &str) -> bool;
 
-    /// Reports what is missing and what does not fit together; the object, if all it needs is there.
-    fn finish(parts: Self::Parts, other: Object, reader: &mut Reader<'_>) -> Option<Self>;
+    /// Reports missing and contradictory fields. Returns the object if all required fields are
+    /// there.
+    fn finish(parts: Self::Parts, other: Object, reader: &mut MessageReader<'_>) -> Option<Self>;
 
-    /// Writes the declared fields, then what was kept without being understood.
+    /// Writes the declared fields, then those that were kept without being understood.
     fn write<W: FieldWriter>(&self, writer: &mut W) -> Result<(), W::Error>;
 
     /// Visits the text that is meant for people.
@@ -52,7 +53,7 @@ pub(crate) trait Fields: Sized {
     fn properties() -> (Map<String, Json>, Vec<&'static str>);
 }
 
-/// Where fields are written to.
+/// The target to which fields are written.
 pub(crate) trait FieldWriter {
     type Error;
 
@@ -67,22 +68,22 @@ impl<M: SerializeMap> FieldWriter for M {
     }
 }
 
-/// What an object does with fields that it does not declare.
+/// How an object treats fields that it does not declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Others {
-    /// They do not belong here (`additionalProperties: false`).
+pub(crate) enum OtherFields {
+    /// They are not allowed (`additionalProperties: false`).
     Refused,
     /// They are extension data: objects under a prefix (§5.3.2).
     Extensions,
 }
 
 /// Reads a whole object of declared fields.
-pub(crate) fn read_object<'t, T: Fields>(
-    value: Value<'t, '_>,
-    others: Others,
-    reader: &mut Reader<'t>,
+pub(crate) fn read_object<'t, T: DeclaredObject>(
+    value: JsonValue<'t, '_>,
+    others: OtherFields,
+    reader: &mut MessageReader<'t>,
 ) -> Option<T> {
-    if value.kind() != Kind::Object {
+    if value.kind() != JsonKind::Object {
         return reader.wrong_type("an object", value.kind());
     }
     reader.defined_in(T::SECTION, |reader| {
@@ -91,8 +92,8 @@ pub(crate) fn read_object<'t, T: Fields>(
         for (key, field) in value.fields() {
             if !T::take(&mut parts, key, field, &mut other, reader) {
                 match others {
-                    Others::Refused => unknown_field(key, reader),
-                    Others::Extensions => check_extension(key, field, reader),
+                    OtherFields::Refused => unknown_field(key, reader),
+                    OtherFields::Extensions => check_extension(key, field, reader),
                 }
                 other.insert(key.to_owned(), field.to_json());
             }
@@ -101,21 +102,21 @@ pub(crate) fn read_object<'t, T: Fields>(
     })
 }
 
-/// A field that the object does not have.
-pub(crate) fn unknown_field(key: &str, reader: &mut Reader<'_>) {
+/// Reports a field that the object does not have.
+pub(crate) fn unknown_field(key: &str, reader: &mut MessageReader<'_>) {
     let code = if is_reserved(key) { Code::ReservedField } else { Code::UnknownField };
     let problem = format!("{} is not a field of this object.", quoted(key));
     reader.tolerable_at(code, Some(key), problem);
 }
 
-/// Whether only the specification may give a field this name (§3.5).
+/// Whether the specification reserves this field name (§3.5).
 pub(crate) fn is_reserved(key: &str) -> bool {
     key.starts_with("aaep_") || matches!(key, "@id" | "@graph" | "@base" | "@vocab")
 }
 
-fn check_extension<'t>(key: &'t str, value: Value<'_, '_>, reader: &mut Reader<'t>) {
-    if value.kind() != Kind::Object {
-        reader.within(Step::Key(key), None, |reader| {
+fn check_extension<'t>(key: &'t str, value: JsonValue<'_, '_>, reader: &mut MessageReader<'t>) {
+    if value.kind() != JsonKind::Object {
+        reader.within(PathStep::Key(key), None, |reader| {
             let problem = format!("Extension data is an object, found {}.", value.kind());
             reader.tolerable(Code::WrongType, problem);
         });
@@ -123,20 +124,20 @@ fn check_extension<'t>(key: &'t str, value: Value<'_, '_>, reader: &mut Reader<'
 }
 
 /// The JSON Schema of an object of declared fields.
-pub(crate) fn object_schema<T: Fields>(others: Others) -> Json {
+pub(crate) fn object_schema<T: DeclaredObject>(others: OtherFields) -> Json {
     let (properties, required) = T::properties();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = required.into();
     }
     schema["additionalProperties"] = match others {
-        Others::Refused => false.into(),
-        Others::Extensions => json!({ "type": "object" }),
+        OtherFields::Refused => false.into(),
+        OtherFields::Extensions => json!({ "type": "object" }),
     };
     schema
 }
 
-/// The schema of `type`: the one name, and for a name of the specification its URI too.
+/// The schema of `type`: the one name and, for a name of the specification, also its URI.
 pub(crate) fn type_schema(name: &str) -> Json {
     let about = "Which message this is.";
     match name.strip_prefix("aaep:") {
@@ -148,7 +149,7 @@ pub(crate) fn type_schema(name: &str) -> Json {
     }
 }
 
-/// A description as it stands in a doc comment, on one line.
+/// The text of a doc comment on one line.
 pub(crate) fn description(doc: &str) -> String {
     doc.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
@@ -194,7 +195,7 @@ macro_rules! bounds_or_any {
     };
 }
 
-/// Unwraps a part that `finish` knows to be there, or leaves.
+/// Unwraps a part that `finish` has checked to be there, or returns.
 macro_rules! unpart {
     (required, $part:expr) => {
         $part?
@@ -215,9 +216,9 @@ macro_rules! write_field {
     };
 }
 
-/// Declares an object. Each field says whether it is `required` or `optional`, its name, its type,
-/// its bounds, the section that defines it where that is not the object's own, `words` if it is
-/// text for people, and what it is for.
+/// Declares an object. Each field states whether it is `required` or `optional`, its name, its
+/// type, its bounds, the section that defines it if that is not the object's own, `words` if it is
+/// text for people, and its purpose.
 macro_rules! object {
     (
         $(#[doc = $about:literal])+
@@ -235,23 +236,23 @@ macro_rules! object {
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $crate::object::field_type!($need, $type), )*
-            #[doc = "What came with it and is not understood here; written back unchanged."]
+            #[doc = "Fields that are not understood here; they are written back unchanged."]
             pub other: $crate::read::Object,
         }
 
         const _: () = {
             #[derive(Default)]
-            pub(crate) struct Parts {
+            pub(crate) struct ObjectParts {
                 seen: u64,
                 $( pub(crate) $field: Option<$type>, )*
             }
 
             #[derive(Clone, Copy)]
             #[expect(non_camel_case_types, reason = "each is the name of a field")]
-            enum Bit { $( $field, )* }
+            enum FieldBit { $( $field, )* }
 
-            impl $crate::object::Fields for $name {
-                type Parts = Parts;
+            impl $crate::object::DeclaredObject for $name {
+                type Parts = ObjectParts;
                 const SECTION: &'static str = $section;
                 const TYPE: Option<&'static str> = $crate::object::or_none!($($wire_type)?);
                 const WORDS: &'static [(&'static str, u64)] = {
@@ -275,17 +276,17 @@ macro_rules! object {
                 };
 
                 fn take<'t>(
-                    parts: &mut Parts,
+                    parts: &mut ObjectParts,
                     key: &'t str,
-                    value: $crate::json::Value<'t, '_>,
+                    value: $crate::json::JsonValue<'t, '_>,
                     other: &mut $crate::read::Object,
-                    reader: &mut $crate::read::Reader<'t>,
+                    reader: &mut $crate::read::MessageReader<'t>,
                 ) -> bool {
                     match key {
                         $(
                             $crate::object::wire_name!($field $($wire)?) => {
                                 const REQUIRED: bool = $crate::object::is_required!($need);
-                                parts.seen |= 1 << Bit::$field as u64;
+                                parts.seen |= 1 << FieldBit::$field as u64;
                                 parts.$field = reader.field(
                                     (key, $crate::object::or_none!($($field_section)?)),
                                     value,
@@ -303,24 +304,24 @@ macro_rules! object {
                     }
                 }
 
-                fn has(parts: &Parts, key: &str) -> bool {
+                fn has(parts: &ObjectParts, key: &str) -> bool {
                     match key {
                         $(
                             $crate::object::wire_name!($field $($wire)?) =>
-                                parts.seen & (1 << Bit::$field as u64) != 0,
+                                parts.seen & (1 << FieldBit::$field as u64) != 0,
                         )*
                         _ => false,
                     }
                 }
 
                 fn finish(
-                    parts: Parts,
+                    parts: ObjectParts,
                     other: $crate::read::Object,
-                    reader: &mut $crate::read::Reader<'_>,
+                    reader: &mut $crate::read::MessageReader<'_>,
                 ) -> Option<Self> {
                     $(
                         if $crate::object::is_required!($need)
-                            && parts.seen & (1 << Bit::$field as u64) == 0
+                            && parts.seen & (1 << FieldBit::$field as u64) == 0
                         {
                             reader.missing(
                                 $crate::object::wire_name!($field $($wire)?),
@@ -361,7 +362,7 @@ macro_rules! object {
                     }
                     $({
                         let name = $crate::object::wire_name!($field $($wire)?);
-                        let mut schema = <$type as $crate::read::Field>::schema(
+                        let mut schema = <$type as $crate::read::FieldType>::schema(
                             &$crate::object::bounds_or_any!($($bounds)?),
                         );
                         schema["description"] =
@@ -380,22 +381,22 @@ macro_rules! object {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap as _;
                 let mut map = serializer.serialize_map(None)?;
-                $crate::object::Fields::write(self, &mut map)?;
+                $crate::object::DeclaredObject::write(self, &mut map)?;
                 map.end()
             }
         }
 
-        impl $crate::read::Field for $name {
+        impl $crate::read::FieldType for $name {
             fn read<'t>(
-                value: $crate::json::Value<'t, '_>,
-                _: &$crate::read::Bounds,
-                reader: &mut $crate::read::Reader<'t>,
+                value: $crate::json::JsonValue<'t, '_>,
+                _: &$crate::read::ValueBounds,
+                reader: &mut $crate::read::MessageReader<'t>,
             ) -> Option<Self> {
-                $crate::object::read_object(value, $crate::object::Others::$others, reader)
+                $crate::object::read_object(value, $crate::object::OtherFields::$others, reader)
             }
 
-            fn schema(_: &$crate::read::Bounds) -> serde_json::Value {
-                $crate::object::object_schema::<$name>($crate::object::Others::$others)
+            fn schema(_: &$crate::read::ValueBounds) -> serde_json::Value {
+                $crate::object::object_schema::<$name>($crate::object::OtherFields::$others)
             }
         }
     };
@@ -413,29 +414,29 @@ macro_rules! count_words {
 macro_rules! visit_words {
     ($field:expr, $visit:ident) => {};
     ($field:expr, $visit:ident, words) => {
-        $crate::object::Words::each(&mut $field, $visit)
+        $crate::object::HumanWords::each(&mut $field, $visit)
     };
 }
 
 /// A field whose text is meant for people.
-pub(crate) trait Words {
+pub(crate) trait HumanWords {
     fn each(&mut self, visit: &mut dyn FnMut(&mut String));
 }
 
-impl Words for String {
+impl HumanWords for String {
     fn each(&mut self, visit: &mut dyn FnMut(&mut String)) {
         visit(self);
     }
 }
 
-impl Words for Option<String> {
+impl HumanWords for Option<String> {
     fn each(&mut self, visit: &mut dyn FnMut(&mut String)) {
         self.iter_mut().for_each(visit);
     }
 }
 
-/// A value that this version of the specification does not know. Only a tolerant reading makes
-/// one, so nothing that we write by ourselves can hold it.
+/// A value that this version of the specification does not know. Only a tolerant reader makes one,
+/// so it never occurs in messages that we create ourselves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unrecognized(Box<str>);
 
@@ -444,14 +445,14 @@ impl Unrecognized {
         Unrecognized(text.into())
     }
 
-    /// The value as it came.
+    /// The value as received.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Declares an enumeration. An `open` one keeps values it does not know when a subscriber reads
-/// (§12.2.1); a `closed` one never does, because acting on a guess would be unsafe.
+/// Declares an enumeration. An `open` one keeps unknown values when a subscriber reads (§12.2.1). A
+/// `closed` one never does, because acting on a guess would be unsafe.
 macro_rules! values {
     (
         $(#[doc = $about:literal])+
@@ -461,7 +462,7 @@ macro_rules! values {
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum $name {
             $( $(#[doc = $doc])+ $variant, )+
-            /// One that a newer version may know.
+            /// A value that a newer version may know.
             Other($crate::object::Unrecognized),
         }
 
@@ -475,7 +476,7 @@ macro_rules! values {
             }
         }
 
-        $crate::object::values!(@common $name, $($variant = $wire),+; |text: &str, reader: &$crate::read::Reader<'_>| {
+        $crate::object::values!(@common $name, $($variant = $wire),+; |text: &str, reader: &$crate::read::MessageReader<'_>| {
             reader.is_tolerant().then(|| $name::Other($crate::object::Unrecognized::new(text)))
         });
     };
@@ -496,15 +497,15 @@ macro_rules! values {
             }
         }
 
-        $crate::object::values!(@common $name, $($variant = $wire),+; |_: &str, _: &$crate::read::Reader<'_>| None);
+        $crate::object::values!(@common $name, $($variant = $wire),+; |_: &str, _: &$crate::read::MessageReader<'_>| None);
     };
     (@common $name:ident, $($variant:ident = $wire:literal),+; $otherwise:expr) => {
         impl $name {
-            /// Every value that the specification knows, in its order.
+            /// Every value that the specification knows, in order.
             pub const ALL: &[$name] = &[$($name::$variant),+];
             pub(crate) const NAMES: &[&str] = &[$($wire),+];
 
-            /// The value that is written so, if the specification knows it.
+            /// The value with this text, if the specification knows it.
             pub fn known(text: &str) -> Option<Self> {
                 match text {
                     $( $wire => Some($name::$variant), )+
@@ -525,24 +526,24 @@ macro_rules! values {
             }
         }
 
-        impl $crate::read::Field for $name {
+        impl $crate::read::FieldType for $name {
             fn read<'t>(
-                value: $crate::json::Value<'t, '_>,
-                _: &$crate::read::Bounds,
-                reader: &mut $crate::read::Reader<'t>,
+                value: $crate::json::JsonValue<'t, '_>,
+                _: &$crate::read::ValueBounds,
+                reader: &mut $crate::read::MessageReader<'t>,
             ) -> Option<Self> {
                 let Some(text) = value.as_str() else {
                     return reader.wrong_type("a string", value.kind());
                 };
                 $name::known(text).or_else(|| {
-                    let otherwise: fn(&str, &$crate::read::Reader<'_>) -> Option<$name> = $otherwise;
+                    let otherwise: fn(&str, &$crate::read::MessageReader<'_>) -> Option<$name> = $otherwise;
                     let kept = otherwise(text, reader);
                     $crate::object::unknown_value(text, Self::NAMES, kept.is_some(), reader);
                     kept
                 })
             }
 
-            fn schema(_: &$crate::read::Bounds) -> serde_json::Value {
+            fn schema(_: &$crate::read::ValueBounds) -> serde_json::Value {
                 serde_json::json!({ "type": "string", "enum": Self::NAMES })
             }
         }
@@ -554,8 +555,13 @@ pub(crate) use {
     visit_words, wire_name, write_field,
 };
 
-/// Reports a value that is not among the known ones; only one that is kept can be borne with.
-pub(crate) fn unknown_value(text: &str, known: &[&str], is_kept: bool, reader: &mut Reader<'_>) {
+/// Reports an unknown value. It is tolerable only if it is kept.
+pub(crate) fn unknown_value(
+    text: &str,
+    known: &[&str],
+    is_kept: bool,
+    reader: &mut MessageReader<'_>,
+) {
     let problem = format!("{} is not one of: {}.", quoted(text), known.join(", "));
     if is_kept {
         reader.tolerable(Code::UnknownValue, problem);

@@ -1,100 +1,105 @@
-//! Reading values into types while noting everything that is wrong (§3.9).
+//! Reads values into types and notes everything that is wrong (§3.9).
 //!
-//! A [`Field`] knows how to read itself from JSON and what its JSON Schema is, so the two cannot
-//! drift apart. The [`Reader`] carries the mode, the place and the violations. Nothing here knows a
-//! field by name.
+//! A [`FieldType`] knows how to read itself from JSON and what its JSON Schema is, so the two
+//! cannot drift apart. The [`MessageReader`] carries the mode, the path and the violations. Nothing
+//! here knows a field by name.
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-use crate::json::{Kind, Value, push_key};
+use crate::json::{JsonKind, JsonValue, push_key};
 use crate::violation::{Code, Severity, Violation};
 
-/// As whom a message is read.
+/// How strictly a message is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// As a producer must write it, and as a producer reads what subscribers send: every rule holds.
+    /// Every rule holds: as a producer must write messages, and as a producer reads those of
+    /// subscribers.
     #[default]
     Strict,
     /// As a subscriber reads a producer: what a newer or sloppier producer adds is kept and noted,
-    /// and the message stands as long as all that it must have can be understood (§3.11, §12.6.1).
+    /// and the message is valid as long as all required fields can be understood (§3.11, §12.6.1).
     Tolerant,
 }
 
-/// The most violations that are listed for one message; then [`Code::More`] says so.
+/// The most violations that are listed for one message. [`Code::More`] follows if there are more.
 pub const MAX_VIOLATIONS: usize = 64;
 
-/// The bounds that a field of a message sets to its value.
+/// The bounds that a field sets for its value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Least and greatest length of a string in characters, or size of a number.
+pub(crate) struct ValueBounds {
+    /// The minimum and maximum length of a string in characters, or value of a number.
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// The same for the items of an array.
+    /// The minimum and maximum number of items of an array.
     pub(crate) min_items: usize,
     pub(crate) max_items: usize,
     pub(crate) unique: bool,
 }
 
-/// No bound at all.
-pub(crate) const ANY: Bounds =
-    Bounds { min: 0, max: u64::MAX, min_items: 0, max_items: usize::MAX, unique: false };
+/// No bounds.
+pub(crate) const ANY: ValueBounds =
+    ValueBounds { min: 0, max: u64::MAX, min_items: 0, max_items: usize::MAX, unique: false };
 
-impl Bounds {
-    /// How many items an array may have.
+impl ValueBounds {
+    /// Sets how many items an array may have.
     pub(crate) const fn items(mut self, min: usize, max: usize) -> Self {
         self.min_items = min;
         self.max_items = max;
         self
     }
 
-    /// No item twice.
+    /// Forbids repeated items.
     pub(crate) const fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 }
 
-/// From the least to the greatest length or number.
-pub(crate) const fn between(min: u64, max: u64) -> Bounds {
-    Bounds { min, max, ..ANY }
+/// Bounds for a length or a number.
+pub(crate) const fn between(min: u64, max: u64) -> ValueBounds {
+    ValueBounds { min, max, ..ANY }
 }
 
 /// A type that a field of a message can have.
-pub(crate) trait Field: Sized + Serialize {
-    /// Reads the value, noting what is wrong; `None` when no value of this type is there.
-    fn read<'t>(value: Value<'t, '_>, bounds: &Bounds, reader: &mut Reader<'t>) -> Option<Self>;
+pub(crate) trait FieldType: Sized + Serialize {
+    /// Reads the value and notes what is wrong; `None` if it is not a value of this type.
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self>;
 
     /// The JSON Schema of the type under these bounds, without a description.
-    fn schema(bounds: &Bounds) -> Json;
+    fn schema(bounds: &ValueBounds) -> Json;
 }
 
-/// One step on the way to the place that is being read.
+/// One step on the path to the value that is being read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step<'t> {
+pub(crate) enum PathStep<'t> {
     Key(&'t str),
     Index(usize),
 }
 
-/// The state of a reading.
+/// The state while reading a message.
 #[derive(Debug)]
-pub(crate) struct Reader<'t> {
+pub(crate) struct MessageReader<'t> {
     mode: Mode,
-    path: Vec<Step<'t>>,
+    path: Vec<PathStep<'t>>,
     /// The section that defines what is being read.
     section: &'static str,
-    /// How many of the things being read could be done without.
-    dispensable: usize,
+    /// How many of the enclosing values are optional.
+    optional_depth: usize,
     violations: Vec<Violation>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> MessageReader<'t> {
     pub(crate) fn new(mode: Mode) -> Self {
-        Reader {
+        MessageReader {
             mode,
             path: Vec::with_capacity(4),
             section: "",
-            dispensable: 0,
+            optional_depth: 0,
             violations: Vec::new(),
         }
     }
@@ -111,10 +116,10 @@ impl<'t> Reader<'t> {
         self.violations
     }
 
-    /// Runs `read` one step deeper, with the section that defines what is there.
+    /// Runs `read` one step deeper in the path, with the section that defines that value.
     pub(crate) fn within<T>(
         &mut self,
-        step: Step<'t>,
+        step: PathStep<'t>,
         section: Option<&'static str>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
@@ -139,16 +144,16 @@ impl<'t> Reader<'t> {
         result
     }
 
-    /// Reads a field. In tolerant mode, what is wrong inside an optional field is only noted:
-    /// the caller keeps the raw value and the message stands without it.
-    pub(crate) fn field<T: Field>(
+    /// Reads a field. In tolerant mode, violations inside an optional field are only noted: the
+    /// caller keeps the raw value, and the message is valid without it.
+    pub(crate) fn field<T: FieldType>(
         &mut self,
         (key, section): (&'t str, Option<&'static str>),
-        value: Value<'t, '_>,
-        bounds: &Bounds,
+        value: JsonValue<'t, '_>,
+        bounds: &ValueBounds,
         required: bool,
     ) -> Option<T> {
-        let step = Step::Key(key);
+        let step = PathStep::Key(key);
         if required {
             self.within(step, section, |reader| T::read(value, bounds, reader))
         } else {
@@ -158,45 +163,46 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads something that the message can do without: a tolerant reader only notes what is wrong.
+    /// Reads something optional: a tolerant reader only notes what is wrong.
     pub(crate) fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        self.dispensable += 1;
+        self.optional_depth += 1;
         let result = read(self);
-        self.dispensable -= 1;
+        self.optional_depth -= 1;
         result
     }
 
-    /// Something is wrong here, whoever reads.
+    /// Reports a violation that is an error in either mode.
     pub(crate) fn error(&mut self, code: Code, problem: String) {
         self.push(code, Severity::Error, None, self.section, problem);
     }
 
-    /// Something is wrong here that a subscriber bears with.
+    /// Reports a violation that a subscriber tolerates.
     pub(crate) fn tolerable(&mut self, code: Code, problem: String) {
         let severity = self.tolerable_severity();
         self.push(code, severity, None, self.section, problem);
     }
 
-    /// Like [`Self::tolerable`], for a rule that the code's own section states, at a field below.
+    /// Like [`Self::tolerable`], for a rule that the code's own section states, at a field of the
+    /// current object.
     pub(crate) fn tolerable_at(&mut self, code: Code, field: Option<&str>, problem: String) {
         let severity = self.tolerable_severity();
         self.push(code, severity, field, code.section(), problem);
     }
 
-    /// Something should be better, whoever reads.
+    /// Notes something that could be better, in either mode.
     pub(crate) fn note_at(&mut self, code: Code, field: Option<&str>, problem: String) {
         self.push(code, Severity::Note, field, code.section(), problem);
     }
 
-    /// A field that must be here is not.
+    /// Reports a required field that is missing.
     pub(crate) fn missing(&mut self, field: &str, section: Option<&'static str>) {
         let section = section.unwrap_or(self.section);
         let problem = format!("The field \"{field}\" is missing.");
         self.push(Code::MissingField, Severity::Error, Some(field), section, problem);
     }
 
-    /// Another kind of value was expected.
-    pub(crate) fn wrong_type<T>(&mut self, expected: &str, found: Kind) -> Option<T> {
+    /// Reports a value of the wrong kind.
+    pub(crate) fn wrong_type<T>(&mut self, expected: &str, found: JsonKind) -> Option<T> {
         self.error(Code::WrongType, format!("Expected {expected}, found {found}."));
         None
     }
@@ -219,7 +225,7 @@ impl<'t> Reader<'t> {
 
     /// Adds a violation, as long as there is room.
     pub(crate) fn add(&mut self, mut violation: Violation) {
-        if self.dispensable > 0 && self.is_tolerant() {
+        if self.optional_depth > 0 && self.is_tolerant() {
             violation.severity = Severity::Note;
         }
         let listed = self.violations.len();
@@ -231,7 +237,7 @@ impl<'t> Reader<'t> {
             more.severity = violation.severity;
             self.violations.push(more);
         } else if violation.severity == Severity::Error {
-            // The list is full, but an error must not hide behind notes.
+            // The list is full, but notes must not hide an error.
             self.violations[MAX_VIOLATIONS].severity = Severity::Error;
         }
     }
@@ -240,8 +246,8 @@ impl<'t> Reader<'t> {
         let mut pointer = String::new();
         for step in &self.path {
             match step {
-                Step::Key(key) => push_key(&mut pointer, key),
-                Step::Index(index) => push_key(&mut pointer, &index.to_string()),
+                PathStep::Key(key) => push_key(&mut pointer, key),
+                PathStep::Index(index) => push_key(&mut pointer, &index.to_string()),
             }
         }
         if let Some(field) = field {
@@ -251,5 +257,5 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// JSON that is kept as it came: extension data, and what only a newer version understands.
+/// JSON that is kept as received: extension data, and fields that only a newer version understands.
 pub type Object = Map<String, Json>;

@@ -1,13 +1,13 @@
-//! The answers of people: to a confirmation and to a clarification (§6.3, §6.5).
+//! The replies of people: to a confirmation and to a clarification (§6.3, §6.5).
 
 use serde_json::{Number, Value as Json, json};
 
 use crate::event::human::Decision;
 use crate::event::{LONG, SHORT};
 use crate::form::{ReplyToken, SubscriptionId};
-use crate::json::{Kind, Value};
+use crate::json::{JsonKind, JsonValue};
 use crate::object::object;
-use crate::read::{Bounds, Field, Object, Reader, between};
+use crate::read::{FieldType, MessageReader, Object, ValueBounds, between};
 use crate::time::DecisionTime;
 
 object! {
@@ -52,16 +52,16 @@ object! {
     }
 }
 
-/// How `decided_by` begins in a reply that a rule of the person made, and not the person (§6.3.2).
+/// The prefix of `decided_by` in a reply that was made by one of the person's rules (§6.3.2).
 const AUTOMATIC: &str = "automatic:";
 
-/// The `decided_by` of a reply that this rule made. No person's own reply says this.
+/// The `decided_by` of a reply that this rule made. Replies of the person never have this form.
 pub fn automatic(rule: &str) -> String {
     format!("{AUTOMATIC} {rule}")
 }
 
-/// Whether a reply says of itself that a rule made it, in our form or in the one of the specification's
-/// own example, which begins with `auto:`.
+/// Whether a reply states that a rule made it, in our form or in that of the specification's own
+/// example, which begins with `auto:`.
 pub fn is_automatic(decided_by: &str) -> bool {
     let begins = decided_by.trim_start().to_ascii_lowercase();
     begins.starts_with(AUTOMATIC) || begins.starts_with("auto:")
@@ -70,11 +70,11 @@ pub fn is_automatic(decided_by: &str) -> bool {
 /// The answer to a clarification (§6.5.2).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Response {
-    /// Words, or the value of a choice.
+    /// Text, or the value of a choice.
     Text(String),
     /// Yes or no.
     YesNo(bool),
-    /// A number, as it was written.
+    /// A number in its original notation.
     Number(Number),
 }
 
@@ -88,17 +88,21 @@ impl serde::Serialize for Response {
     }
 }
 
-impl Field for Response {
-    fn read<'t>(value: Value<'t, '_>, _: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for Response {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        _: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         match value.kind() {
-            Kind::String => String::read(value, &between(1, LONG), reader).map(Response::Text),
-            Kind::Bool => value.as_bool().map(Response::YesNo),
-            Kind::Number => value.as_number().cloned().map(Response::Number),
+            JsonKind::String => String::read(value, &between(1, LONG), reader).map(Response::Text),
+            JsonKind::Bool => value.as_bool().map(Response::YesNo),
+            JsonKind::Number => value.as_number().cloned().map(Response::Number),
             other => reader.wrong_type("text, true or false, or a number", other),
         }
     }
 
-    fn schema(_: &Bounds) -> Json {
+    fn schema(_: &ValueBounds) -> Json {
         json!({
             "oneOf": [
                 String::schema(&between(1, LONG)),

@@ -1,7 +1,7 @@
-//! Our JSON Schemas (2020-12), in the folders and under the names of the public ones.
+//! Our JSON Schemas (2020-12), with the folders and names of the public ones.
 //!
-//! Each comes from the types that read the message, so the two say the same; what only the types
-//! can check is listed in [`BEYOND_SCHEMA`]. A property test holds both to it.
+//! Each is derived from the types that read the message, so both state the same. [`BEYOND_SCHEMA`]
+//! lists what only the types can check. A property test verifies that both agree.
 
 mod bundle;
 
@@ -19,15 +19,15 @@ use crate::handshake::{
     SubscriptionRequest,
 };
 use crate::manifest::Manifest;
-use crate::object::{Fields, description};
-use crate::read::{ANY, Field};
+use crate::object::{DeclaredObject, description};
+use crate::read::{ANY, FieldType};
 use crate::reply::{ClarificationReply, ConfirmationReply};
 use crate::violation::Code;
 
 pub use bundle::bundled_schemas;
 
-/// The rules that a schema cannot express, and why: a message that only these find wrong passes
-/// the schemas.
+/// The rules that a schema cannot express, and why. A message that breaks only these passes the
+/// schemas.
 pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
     (Code::TooLarge, "A schema does not see bytes."),
     (Code::TooDeep, "A schema does not count levels in free data."),
@@ -61,10 +61,10 @@ pub const BEYOND_SCHEMA: &[(Code, &str)] = &[
     (Code::More, "A schema does not cut its list of what is wrong."),
 ];
 
-/// One schema and where it belongs.
+/// One schema and its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaFile {
-    /// The path in the folder of schemas, with `/`.
+    /// The path in the schema folder, with `/`.
     pub path: String,
     /// The schema.
     pub schema: Json,
@@ -94,7 +94,7 @@ const OWN_SCHEMAS: &[(&str, &str)] = &[
 /// own extension.
 pub fn schemas() -> Vec<SchemaFile> {
     let mut files = vec![envelope()];
-    each_payload(Collect(&mut files));
+    each_payload(SchemaCollector(&mut files));
     files.extend([
         message::<SubscriptionRequest>("A subscriber asks for a subscription (§5.2)."),
         message::<SubscriptionAccepted>("The producer grants a subscription (§5.4)."),
@@ -106,7 +106,7 @@ pub fn schemas() -> Vec<SchemaFile> {
         message::<Manifest>("What a producer says of itself (§5.10)."),
     ]);
     let about = "What a hub tells a subscriber about delivery itself, in extensions.agentvoice.";
-    // On an event, the data of our extension is left to this schema of its own.
+    // This separate schema covers the data of our extension on an event.
     files.push(SchemaFile {
         path: format!("extensions/{}.schema.json", extension::PREFIX),
         schema: document(EXTENSION_SCHEMA, "agentvoice", about, &Delivery::schema(&ANY)),
@@ -130,7 +130,7 @@ pub fn schemas() -> Vec<SchemaFile> {
     files
 }
 
-/// A schema of our own extension beside that of its data on events.
+/// A schema of our own extension besides the one for its data on events.
 fn own(name: &str, about: &str, schema: &Json) -> SchemaFile {
     let id = OWN_SCHEMAS.iter().find(|it| it.0 == name).map_or(EXTENSION_SCHEMA, |it| it.1);
     SchemaFile {
@@ -139,7 +139,7 @@ fn own(name: &str, about: &str, schema: &Json) -> SchemaFile {
     }
 }
 
-fn own_message<T: Field + Fields>(about: &str) -> SchemaFile {
+fn own_message<T: FieldType + DeclaredObject>(about: &str) -> SchemaFile {
     let name = T::TYPE.and_then(|name| name.split_once(':')).map_or("", |(_, local)| local);
     own(name, about, &T::schema(&ANY))
 }
@@ -157,7 +157,7 @@ fn document(id: &str, title: &str, about: &str, schema: &Json) -> Json {
     document
 }
 
-/// The envelope stays open: what else an event has depends on its type.
+/// The envelope allows other fields, because they depend on the type of the event.
 fn envelope() -> SchemaFile {
     let (mut properties, mut required) = Envelope::properties();
     let mut of_type = EventType::schema(&ANY);
@@ -174,15 +174,15 @@ fn envelope() -> SchemaFile {
     SchemaFile { path, schema: document(&id, "AAEP event envelope", about, &schema) }
 }
 
-struct Collect<'f>(&'f mut Vec<SchemaFile>);
+struct SchemaCollector<'f>(&'f mut Vec<SchemaFile>);
 
-impl PayloadVisitor for Collect<'_> {
+impl PayloadVisitor for SchemaCollector<'_> {
     fn visit<P: CorePayload>(&mut self) {
         self.0.push(event::<P>());
     }
 }
 
-/// An event is the envelope and its payload, and nothing else.
+/// An event consists of the envelope and its payload, and nothing else.
 fn event<P: CorePayload>() -> SchemaFile {
     let (fields, mut required) = P::properties();
     let name = P::CORE.as_str();
@@ -219,8 +219,8 @@ fn event<P: CorePayload>() -> SchemaFile {
     SchemaFile { path, schema: document(&id, &format!("AAEP event {local}"), &about, &schema) }
 }
 
-/// The same words in another language, such as `summary_normal_yo` (§11.5.1).
-fn variants<P: Fields>(fields: &Map<String, Json>) -> Map<String, Json> {
+/// The same text in another language, such as `summary_normal_yo` (§11.5.1).
+fn variants<P: DeclaredObject>(fields: &Map<String, Json>) -> Map<String, Json> {
     P::WORDS
         .iter()
         .map(|(word, _)| {
@@ -232,7 +232,7 @@ fn variants<P: Fields>(fields: &Map<String, Json>) -> Map<String, Json> {
         .collect()
 }
 
-fn message<T: Field + Fields>(about: &str) -> SchemaFile {
+fn message<T: FieldType + DeclaredObject>(about: &str) -> SchemaFile {
     let name = T::TYPE.unwrap_or_default();
     let path = match name.strip_prefix("aaep:") {
         Some(local) => format!("{local}.schema.json"),

@@ -1,14 +1,14 @@
 //! Timestamps (§3.2.5): RFC 3339 with 3 or 6 digits of a second and an offset, real dates only.
 //!
-//! jiff does the calendar; the form is read here, because jiff alone also takes a space for the T,
-//! second 60, and zone names, and because its instants end before the year 9999 does. There is no
-//! clock here: who has one passes the moment in.
+//! jiff does the calendar. The form is read here, because jiff alone also accepts a space for the
+//! T, second 60, and zone names, and because its instants end before the year 9999 does. There is
+//! no clock here: the caller passes the time in.
 
 use serde_json::json;
 
 use crate::form::{WrongForm, report, string_field};
-use crate::json::Value;
-use crate::read::{Bounds, Field, Reader};
+use crate::json::JsonValue;
+use crate::read::{FieldType, MessageReader, ValueBounds};
 use crate::violation::Code;
 
 /// A moment, kept as it was written.
@@ -21,7 +21,7 @@ pub struct Timestamp {
 const EXPECTED: &str = "a moment such as 2026-05-24T14:22:11.342Z";
 
 impl Timestamp {
-    /// Parses the timestamp, or says what was expected.
+    /// Parses the timestamp; the error says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         let wrong = WrongForm { name: "Timestamp", expected: EXPECTED };
         match moment(text) {
@@ -30,15 +30,16 @@ impl Timestamp {
         }
     }
 
-    /// The moment so many milliseconds after 1970 began, in UTC; none outside the years 0 to 9999.
+    /// The moment `unix_ms` milliseconds after 1970 began, in UTC; `None` outside the years 0 to
+    /// 9999.
     pub fn from_unix_ms(unix_ms: i64) -> Option<Self> {
         let at = jiff::Timestamp::from_millisecond(unix_ms).ok()?;
         let text = format!("{at:.3}");
         Timestamp::parse(&text).ok()
     }
 
-    /// The moment so many microseconds after 1970 began, in UTC; none outside the years 0 to 9999.
-    /// Written with three digits of a second where they say it all.
+    /// The moment `unix_us` microseconds after 1970 began, in UTC; `None` outside the years 0 to
+    /// 9999. Written with three digits of a second if that is exact.
     pub fn from_unix_us(unix_us: i64) -> Option<Self> {
         let at = jiff::Timestamp::from_microsecond(unix_us).ok()?;
         let is_whole = unix_us.rem_euclid(1000) == 0;
@@ -56,9 +57,9 @@ impl Timestamp {
         &self.text
     }
 
-    /// What a subscriber makes of a moment with another number of digits: the same moment, written
-    /// with as many digits as the protocol has.
-    fn mend(text: &str) -> Option<Self> {
+    /// How a subscriber reads a moment with another number of digits: the same moment, written with
+    /// as many digits as the protocol allows.
+    fn with_protocol_digits(text: &str) -> Option<Self> {
         let (digits, unix_us) = moment(text)?;
         let at = jiff::Timestamp::from_microsecond(unix_us).ok()?;
         let text = if digits > 3 { format!("{at:.6}") } else { format!("{at:.3}") };
@@ -66,13 +67,13 @@ impl Timestamp {
     }
 }
 
-/// When a person decided, in any form of RFC 3339 (§6.3.1), so that an answer is never refused for the digits of its
-/// second.
+/// When a person decided, in any form of RFC 3339 (§6.3.1), so that an answer is never refused
+/// because of the digits of its second.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DecisionTime(Box<str>);
 
 impl DecisionTime {
-    /// Parses the time, or says what was expected.
+    /// Parses the time; the error says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         if moment(text).is_some() {
             Ok(DecisionTime(text.into()))
@@ -104,7 +105,8 @@ string_field!(DecisionTime, "a moment such as 2026-05-24T14:22:11.342Z", {
 });
 
 /// How many digits of a second a text has, 0 to 9, and the moment in microseconds since 1970 began;
-/// none if the form is wrong or there is no such moment. Anything below a microsecond is dropped.
+/// `None` if the form is wrong or the moment does not exist. Anything below a microsecond is
+/// dropped.
 fn moment(text: &str) -> Option<(usize, i64)> {
     const FORM: &[u8] = b"dddd-dd-ddTdd:dd:dd";
     let (head, mut rest) = text.as_bytes().split_at_checked(FORM.len())?;
@@ -151,7 +153,7 @@ fn offset_seconds(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number that two or four digits write; more do not fit and are not asked for.
+/// The number that two or four digits represent. The caller never passes more.
 fn number<N: TryFrom<u16> + Default>(digits: &[u8]) -> N {
     let number = digits.iter().fold(0u16, |number, byte| {
         number.wrapping_mul(10).wrapping_add(u16::from(byte.wrapping_sub(b'0')))
@@ -179,24 +181,30 @@ impl serde::Serialize for Timestamp {
     }
 }
 
-impl Field for Timestamp {
-    fn read<'t>(value: Value<'t, '_>, _: &Bounds, reader: &mut Reader<'t>) -> Option<Self> {
+impl FieldType for Timestamp {
+    fn read<'t>(
+        value: JsonValue<'t, '_>,
+        _: &ValueBounds,
+        reader: &mut MessageReader<'t>,
+    ) -> Option<Self> {
         let Some(text) = value.as_str() else {
             return reader.wrong_type("a string", value.kind());
         };
         if let Ok(timestamp) = Timestamp::parse(text) {
             return Some(timestamp);
         }
-        if let Some(mended) = Timestamp::mend(text).filter(|_| reader.is_tolerant()) {
+        if let Some(adjusted) =
+            Timestamp::with_protocol_digits(text).filter(|_| reader.is_tolerant())
+        {
             let problem = "A second is written with 3 or 6 digits after the point.".to_owned();
             reader.tolerable(Code::WrongFormat, problem);
-            return Some(mended);
+            return Some(adjusted);
         }
         report(text, EXPECTED, reader);
         None
     }
 
-    fn schema(_: &Bounds) -> serde_json::Value {
+    fn schema(_: &ValueBounds) -> serde_json::Value {
         json!({
             "type": "string",
             "format": "date-time",
@@ -255,12 +263,12 @@ mod tests {
 
     #[test]
     fn a_subscriber_mends_the_number_of_digits_only() {
-        let mended = |text| Timestamp::mend(text).map(|at| at.to_string());
-        assert_eq!(mended("2026-05-24T14:22:11Z").as_deref(), Some("2026-05-24T14:22:11.000Z"));
+        let adjusted = |text| Timestamp::with_protocol_digits(text).map(|at| at.to_string());
+        assert_eq!(adjusted("2026-05-24T14:22:11Z").as_deref(), Some("2026-05-24T14:22:11.000Z"));
         assert_eq!(
-            mended("2026-05-24T14:22:11.123456789+01:00").as_deref(),
+            adjusted("2026-05-24T14:22:11.123456789+01:00").as_deref(),
             Some("2026-05-24T13:22:11.123456Z")
         );
-        assert_eq!(mended("yesterday"), None);
+        assert_eq!(adjusted("yesterday"), None);
     }
 }

@@ -15,7 +15,7 @@ pub struct Version {
 pub const PUBLISHED: &[&str] = &["0.1.0-draft", "1.0.0"];
 
 impl Version {
-    /// Parses the version, or says what was expected.
+    /// Parses the version; the error says what was expected.
     pub fn parse(text: &str) -> Result<Self, WrongForm> {
         let wrong = || WrongForm { name: "Version", expected: "a version such as 1.0.0" };
         let (core, pre) =
@@ -48,12 +48,12 @@ impl Version {
         &self.text
     }
 
-    /// Breaking changes so far.
+    /// The major version: it grows with each breaking change.
     pub fn major(&self) -> u64 {
         self.numbers[0]
     }
 
-    /// Whether it comes before a release, such as `1.0.0-rc.1`.
+    /// Whether it precedes a release, such as `1.0.0-rc.1`.
     pub fn is_pre_release(&self) -> bool {
         self.text.contains('-')
     }
@@ -63,8 +63,8 @@ impl Version {
         PUBLISHED.contains(&self.as_str())
     }
 
-    /// The order of releases; a pre-release comes before its release. Pre-releases of one version
-    /// are not ordered among themselves: nothing in the protocol asks for it.
+    /// The order of releases. A pre-release comes before its release. Pre-releases of one version
+    /// are not ordered among themselves, because nothing in the protocol needs it.
     pub fn cmp_release(&self, other: &Version) -> Ordering {
         self.numbers
             .cmp(&other.numbers)

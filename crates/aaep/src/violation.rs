@@ -1,13 +1,13 @@
-//! What can be wrong with a message: one code per way, stable, with the § it breaks and what to do.
+//! What can be wrong with a message: one stable code per way, with the § that it breaks and advice.
 //!
-//! A peer's mistake is data, never a panic. The list of codes is closed; a code once published
+//! A peer's mistake is data, never a panic. The list of codes is closed. Once published, a code
 //! keeps its name and its meaning.
 
 use std::fmt;
 
 use crate::visible::printable;
 
-/// Declares the codes: variant, stable name, section, whether a JSON Schema can express it, what to do.
+/// Declares the codes: variant, stable name, section, whether a JSON Schema can express it, advice.
 macro_rules! codes {
     ($( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, $section:literal, $advice:literal; )+) => {
         /// The ways in which a message can be wrong.
@@ -26,7 +26,8 @@ macro_rules! codes {
                 match self { $(Code::$variant => $name),+ }
             }
 
-            /// The section of the specification that is broken where the field names no nearer one.
+            /// The section of the specification that is broken, unless the field names a more
+            /// specific one.
             pub const fn section(self) -> &'static str {
                 match self { $(Code::$variant => $section),+ }
             }
@@ -124,12 +125,12 @@ impl fmt::Display for Code {
 pub enum Severity {
     /// The message is not valid.
     Error,
-    /// The message stands; this should be better (strict), or was borne with (tolerant).
+    /// The message is valid. This could be better (strict), or was tolerated (tolerant).
     Note,
 }
 
 impl Severity {
-    /// The word for machines and people.
+    /// The name for machines and people.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -142,30 +143,30 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// Which way of being wrong.
+    /// The way in which the message is wrong.
     pub code: Code,
-    /// Whether the message is invalid for it.
+    /// Whether this makes the message invalid.
     pub severity: Severity,
-    /// Where: a JSON Pointer (RFC 6901), empty for the message as a whole.
+    /// The location as a JSON Pointer (RFC 6901); empty for the message as a whole.
     pub pointer: String,
     /// The section of the specification that is broken.
     pub section: &'static str,
-    /// What is wrong, in a sentence. Quotes from the message in it are escaped and cut short.
+    /// One sentence that says what is wrong. Quotes from the message are escaped and truncated.
     pub problem: String,
 }
 
 impl Violation {
-    /// What to do about it, in a sentence.
+    /// One sentence that says what to do about it.
     pub fn advice(&self) -> &'static str {
         self.code.advice()
     }
 
-    /// An error of the text as a whole.
+    /// An error that concerns the text as a whole.
     pub(crate) fn of_text(code: Code, problem: String) -> Self {
         Self::at(code, String::new(), problem)
     }
 
-    /// An error at a place whose section is the code's own.
+    /// An error at a location, with the section of its code.
     pub(crate) fn at(code: Code, pointer: String, problem: String) -> Self {
         Violation { code, severity: Severity::Error, pointer, section: code.section(), problem }
     }
@@ -180,10 +181,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// How many characters of a foreign string are quoted in a report.
+/// How many characters of an untrusted string are quoted in a report.
 const QUOTE: usize = 60;
 
-/// A foreign string in quotation marks, fit for a terminal, a log or a voice: cut short, and
+/// An untrusted string in quotation marks, fit for a terminal, a log or a voice: truncated, and
 /// without anything that could move a cursor or reorder text.
 pub(crate) fn quoted(text: &str) -> String {
     let mut cut: String = text.chars().take(QUOTE).collect();

@@ -1,23 +1,24 @@
-//! Which characters of a text can be seen, and foreign text made fit for terminals and logs.
+//! Finds out which characters of a text are visible, and makes untrusted text fit for terminals and
+//! logs.
 //!
-//! Never repairs a message: it decides whether there is anything to see, and how to show what should not be
-//! shown as it is.
+//! It never repairs a message: it only decides whether anything is visible, and how to show text
+//! that should not be shown unchanged.
 
 use std::borrow::Cow;
 
-/// Whether anything in a text can be seen or heard. White space and characters that are drawn as nothing do
-/// not count, also where a font draws them as a blank.
+/// Whether anything in a text can be seen or heard. White space and characters that are drawn as
+/// nothing do not count, even where a font draws them as a blank.
 pub(crate) fn has_something_visible(text: &str) -> bool {
     text.chars().any(|c| {
         !(c.is_whitespace() || c.is_control() || is_default_ignorable(c) || c == BRAILLE_BLANK)
     })
 }
 
-/// A cell without dots.
+/// A braille cell without dots.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// The characters with the Unicode property `Default_Ignorable_Code_Point`, which are drawn as nothing. A test
-/// holds this list to the tables of Unicode.
+/// Whether a character has the Unicode property `Default_Ignorable_Code_Point`, so it is drawn as
+/// nothing. A test checks this list against the tables of Unicode.
 fn is_default_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -27,14 +28,15 @@ fn is_default_ignorable(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Those of them that words and emoji need: joiners, and selectors of a variant of the letter before.
+/// Whether an ignorable character is one that words and emoji need: a joiner, or a variation
+/// selector for the character before it.
 fn is_joiner(c: char) -> bool {
     matches!(c,
         '\u{34f}' | '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}'
         | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a character is plainly visible by itself, or a space.
+/// Whether a character is visible by itself, or a space.
 fn is_plain(c: char) -> bool {
     !(c.is_control()
         || is_default_ignorable(c)
@@ -43,19 +45,20 @@ fn is_plain(c: char) -> bool {
             | '\u{e0000}'..='\u{10ffff}'))
 }
 
-/// How many joiners in a row belong to the letter before them: a variant of an emoji, and what joins it to the
-/// next one.
+/// How many joiners in a row may follow a character: a variation selector of an emoji, and the
+/// joiner to the next one.
 const JOINERS_IN_A_ROW: usize = 2;
 
-/// A foreign string with everything escaped that is not plainly visible: control characters, line breaks,
-/// direction marks, invisible and private characters. Joiners stay where they have something to join.
+/// An untrusted string with everything escaped that is not clearly visible: control characters,
+/// line breaks, direction marks, invisible and private characters. Joiners stay where they have
+/// something to join.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len() + 16);
     let mut before = None;
-    // How many joiners may follow what stands before.
+    // How many joiners may follow the last character.
     let mut may_join = 0;
     for c in text.chars() {
         if is_plain(c) {

@@ -1,47 +1,49 @@
-//! The time of one question: until when it can be answered, and how people get more of it (§6.4,
+//! The time of one ask: how long it can be answered, and how a person gets more time (§6.4,
 //! `docs/extension.md`).
 //!
-//! Without a maximum from the agent there is nothing here but its timeout. With one, no question
-//! stays open beyond it, whatever anybody asks for. Who may ask is decided elsewhere.
+//! If the agent states no maximum, only its timeout counts. If it does, no ask stays open beyond
+//! that maximum, whatever anyone requests. Which subscribers may request more time is decided
+//! elsewhere.
 
 use aaep::ReplyToken;
 
 use crate::clock::{Now, SECOND_US};
 use crate::io::{AskTimeRecord, ReplyRefusal};
 
-/// From which time on people are told how much of it is left (§6.4.3).
+/// People are told how much time is left only if it is more than this (§6.4.3).
 const COUNTDOWN_FROM_US: u64 = 60 * SECOND_US;
 
-/// How often the time of a question can be extended or paused: everyone is told each time.
+/// How often the time of an ask can be extended or paused. Every change is announced to everyone.
 pub(crate) const MAX_TIME_CHANGES: u32 = 32;
 
-/// What the clock of a question does.
+/// What the clock of an ask is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clock {
-    /// It waits until the question is presented.
+enum ClockState {
+    /// The clock has not started: the ask has not been presented yet.
     Waiting,
-    /// It runs until then.
+    /// The clock runs until this moment.
     Running { until_us: u64 },
-    /// It stands still with so much left.
+    /// The clock is paused with this much time left.
     Paused { left_us: u64 },
 }
 
-/// The time of a question, on our own clock (ruling 13).
+/// The time of an ask, measured on our own clock (ruling 13).
 #[derive(Debug)]
 pub(crate) struct AskTime {
     timeout_us: u64,
-    /// When it ends at the latest.
+    /// The latest moment at which the ask can end.
     limit_us: u64,
     /// Whether the agent allows more than its timeout.
     is_extensible: bool,
-    clock: Clock,
-    /// When people are told how much time is left, the next moment last.
+    clock: ClockState,
+    /// The moments at which people are told how much time is left, latest first.
     countdown_us: Vec<u64>,
     changes: u32,
 }
 
 impl AskTime {
-    /// The time of a question that is asked now. It waits for presentation if it may.
+    /// The time of an ask that is asked now. The clock waits for presentation if `waits` is set and
+    /// the agent stated a maximum.
     pub(crate) fn new(
         now_us: u64,
         timeout_seconds: u64,
@@ -55,7 +57,7 @@ impl AskTime {
             timeout_us,
             limit_us: now_us.saturating_add(most_us),
             is_extensible,
-            clock: Clock::Waiting,
+            clock: ClockState::Waiting,
             countdown_us: Vec::new(),
             changes: 0,
         };
@@ -65,7 +67,7 @@ impl AskTime {
         time
     }
 
-    /// How it is stored, after an event that was recorded then.
+    /// The record to store. `event_unix_us` is when the last event before it was recorded.
     pub(crate) fn record(
         &self,
         now: Now,
@@ -77,9 +79,9 @@ impl AskTime {
             now.unix_us.saturating_add(left_us.unwrap_or(i64::MAX))
         };
         let (ends_unix_us, left_us) = match self.clock {
-            Clock::Waiting => (None, None),
-            Clock::Running { until_us } => (Some(unix_us(until_us)), None),
-            Clock::Paused { left_us } => (None, Some(left_us)),
+            ClockState::Waiting => (None, None),
+            ClockState::Running { until_us } => (Some(unix_us(until_us)), None),
+            ClockState::Paused { left_us } => (None, Some(left_us)),
         };
         let (limit_unix_us, changes) = (unix_us(self.limit_us), self.changes);
         let stored_unix_us = Some(now.unix_us);
@@ -94,12 +96,13 @@ impl AskTime {
         }
     }
 
-    /// After a stop: as it was stored. `seen_unix_us` is the last moment after that which was recorded before the
-    /// stop, at the earliest when the question was asked.
+    /// Restores the time after a restart from what was stored. `seen_unix_us` is the latest moment
+    /// that was recorded before the stop, and never earlier than when the ask was made.
     ///
-    /// The clock of the machine may have been set back or ahead meanwhile. It can only take time away:
-    /// never is more left than when the time was stored, or at that last moment.
-    pub(crate) fn go_back_to(&mut self, now: Now, seen_unix_us: i64, record: &AskTimeRecord) {
+    /// The clock of the machine may have been set back or ahead meanwhile. That can only take time
+    /// away: there is never more time left than when the record was stored, or at that latest
+    /// moment.
+    pub(crate) fn restore(&mut self, now: Now, seen_unix_us: i64, record: &AskTimeRecord) {
         let stored_unix_us = record.stored_unix_us.unwrap_or(i64::MIN);
         let from_unix_us = now.unix_us.max(seen_unix_us).max(stored_unix_us);
         let left_us =
@@ -109,8 +112,8 @@ impl AskTime {
         self.changes = record.changes;
         match (record.ends_unix_us, record.left_us) {
             (Some(ends_unix_us), _) => self.run_for(now_us, left_us(ends_unix_us)),
-            (None, Some(left_us)) => self.clock = Clock::Paused { left_us },
-            (None, None) => self.clock = Clock::Waiting,
+            (None, Some(left_us)) => self.clock = ClockState::Paused { left_us },
+            (None, None) => self.clock = ClockState::Waiting,
         }
         self.count_down(now_us);
     }
@@ -118,32 +121,32 @@ impl AskTime {
     /// When the default applies.
     pub(crate) fn deadline_us(&self) -> u64 {
         match self.clock {
-            Clock::Running { until_us } => until_us,
-            Clock::Waiting | Clock::Paused { .. } => self.limit_us,
+            ClockState::Running { until_us } => until_us,
+            ClockState::Waiting | ClockState::Paused { .. } => self.limit_us,
         }
     }
 
-    /// When something is next due.
+    /// When something is due next: the default, or an announcement of the time left.
     pub(crate) fn next_us(&self) -> u64 {
         self.deadline_us().min(self.countdown_us.last().copied().unwrap_or(u64::MAX))
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        self.clock == Clock::Waiting
+        self.clock == ClockState::Waiting
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        matches!(self.clock, Clock::Paused { .. })
+        matches!(self.clock, ClockState::Paused { .. })
     }
 
-    /// How many microseconds are left, if it is time to tell.
+    /// How many microseconds are left, if that is to be announced now.
     pub(crate) fn countdown(&mut self, now_us: u64) -> Option<u64> {
         let before = self.countdown_us.len();
         self.countdown_us.retain(|at| *at > now_us);
         (self.countdown_us.len() < before).then(|| self.deadline_us().saturating_sub(now_us))
     }
 
-    /// The clock starts, if it waited; whether it did.
+    /// Starts the clock if it was waiting, and returns whether it was.
     pub(crate) fn start(&mut self, now_us: u64) -> bool {
         let is_start = self.is_waiting();
         if is_start {
@@ -152,12 +155,12 @@ impl AskTime {
         is_start
     }
 
-    /// Someone presented the question.
+    /// Starts the clock because a subscriber presented the ask.
     pub(crate) fn present(&mut self, now_us: u64) -> Result<(), ReplyRefusal> {
         if self.start(now_us) { Ok(()) } else { Err(ReplyRefusal::NotNow) }
     }
 
-    /// Someone needs more time. Past the limit it is cut.
+    /// Gives the person more time, cut off at the limit.
     pub(crate) fn extend(&mut self, now_us: u64, by_seconds: u64) -> Result<(), ReplyRefusal> {
         self.check_change()?;
         if by_seconds == 0 {
@@ -166,14 +169,15 @@ impl AskTime {
         let by_us = by_seconds.saturating_mul(SECOND_US);
         let room_us = self.limit_us.saturating_sub(now_us);
         match self.clock {
-            // Who needs more time was told the question.
-            Clock::Waiting => self.run_for(now_us, self.timeout_us.saturating_add(by_us)),
-            Clock::Running { until_us } if until_us < self.limit_us => {
+            // A person who wants more time has already heard the ask.
+            ClockState::Waiting => self.run_for(now_us, self.timeout_us.saturating_add(by_us)),
+            ClockState::Running { until_us } if until_us < self.limit_us => {
                 let left_us = until_us.saturating_sub(now_us);
                 self.run_for(now_us, left_us.saturating_add(by_us));
             }
-            Clock::Paused { left_us } if left_us < room_us => {
-                self.clock = Clock::Paused { left_us: left_us.saturating_add(by_us).min(room_us) };
+            ClockState::Paused { left_us } if left_us < room_us => {
+                self.clock =
+                    ClockState::Paused { left_us: left_us.saturating_add(by_us).min(room_us) };
             }
             _ => return Err(ReplyRefusal::AtMaximum),
         }
@@ -181,31 +185,31 @@ impl AskTime {
         Ok(())
     }
 
-    /// Someone wants the time to stand still.
+    /// Pauses the clock.
     pub(crate) fn pause(&mut self, now_us: u64) -> Result<(), ReplyRefusal> {
         self.check_change()?;
         let left_us = match self.clock {
-            Clock::Waiting => self.timeout_us,
-            Clock::Running { until_us } if until_us < self.limit_us => {
+            ClockState::Waiting => self.timeout_us,
+            ClockState::Running { until_us } if until_us < self.limit_us => {
                 until_us.saturating_sub(now_us)
             }
-            Clock::Running { .. } => return Err(ReplyRefusal::AtMaximum),
-            Clock::Paused { .. } => return Err(ReplyRefusal::NotNow),
+            ClockState::Running { .. } => return Err(ReplyRefusal::AtMaximum),
+            ClockState::Paused { .. } => return Err(ReplyRefusal::NotNow),
         };
         self.changes += 1;
-        self.clock = Clock::Paused { left_us };
+        self.clock = ClockState::Paused { left_us };
         self.count_down(now_us);
         Ok(())
     }
 
-    /// The time goes on after a pause.
+    /// Lets the clock run again after a pause.
     pub(crate) fn resume(&mut self, now_us: u64) -> Result<(), ReplyRefusal> {
-        let Clock::Paused { left_us } = self.clock else { return Err(ReplyRefusal::NotNow) };
+        let ClockState::Paused { left_us } = self.clock else { return Err(ReplyRefusal::NotNow) };
         self.run_for(now_us, left_us);
         Ok(())
     }
 
-    /// Whether the time can be changed at all, and still.
+    /// Whether the time may be changed at all, and was not changed too often.
     fn check_change(&self) -> Result<(), ReplyRefusal> {
         if !self.is_extensible {
             return Err(ReplyRefusal::NoMaximum);
@@ -213,14 +217,14 @@ impl AskTime {
         if self.changes < MAX_TIME_CHANGES { Ok(()) } else { Err(ReplyRefusal::TooManyChanges) }
     }
 
-    /// Runs for so long from now, but never past the limit.
+    /// Lets the clock run for `left_us` from now, but never past the limit.
     fn run_for(&mut self, now_us: u64, left_us: u64) {
         let until_us = now_us.saturating_add(left_us).min(self.limit_us);
-        self.clock = Clock::Running { until_us };
+        self.clock = ClockState::Running { until_us };
         self.count_down(now_us);
     }
 
-    /// People are told when half of the time is left, and when a tenth is (§6.4.3).
+    /// Schedules the announcements of the time left: at one half and at one tenth (§6.4.3).
     fn count_down(&mut self, now_us: u64) {
         let deadline_us = self.deadline_us();
         let left_us = deadline_us.saturating_sub(now_us);

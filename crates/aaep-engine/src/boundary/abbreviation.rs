@@ -1,56 +1,55 @@
-//! Customs of languages: which full stops end no sentence, because they end an abbreviation, an
-//! initial or an ordinal number.
+//! Customs of languages: which full stops do not end a sentence because they end an abbreviation,
+//! an initial or an ordinal number.
 //!
-//! The lists hold what agents write often, without the last full stop and in lower case; they are
-//! ours, and never complete. Words that are ordinary words too are listed only where the next word
-//! or number can tell. It never sees more than a few characters before the full stop.
+//! The lists hold what agents write often, in lower case and without the last full stop. They are
+//! our own and never complete. Words that are also ordinary words are listed only where the next
+//! word or number decides. This code never sees more than a few characters before the full stop.
 
 use aaep::LanguageTag;
 
-use super::class::{self, Terminator};
+use super::class::{self, TerminatorKind};
 
-type Words = &'static [&'static str];
+type WordList = &'static [&'static str];
 
 /// What the word before a full stop says about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum StopVerdict {
     /// The sentence ended.
     Ends,
-    /// It did not.
+    /// The sentence goes on.
     GoesOn,
-    /// It did if the next word is one that begins sentences.
+    /// The sentence ended only if the next word is one that begins sentences.
     Depends,
 }
 
-/// The customs of a language.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Customs {
-    /// Abbreviations that something always follows.
-    never: Words,
-    titles: Words,
-    /// Abbreviations that end a sentence now and then.
-    maybe: Words,
-    /// Abbreviations only before a number.
-    numbered: Words,
-    /// Words that begin sentences, and rarely names.
-    beginnings: Words,
+pub(super) struct LanguageCustoms {
+    /// Abbreviations that are always followed by something.
+    never: WordList,
+    titles: WordList,
+    /// Abbreviations that sometimes end a sentence.
+    maybe: WordList,
+    /// Words that are abbreviations only before a number.
+    numbered: WordList,
+    /// Words that begin sentences and are rarely names.
+    beginnings: WordList,
     /// Whether ordinal numbers are written with a full stop.
     has_ordinals: bool,
     /// Whether a space stands before a closing quote.
     has_spaced_quotes: bool,
-    /// Whether `;` asks a question.
+    /// Whether `;` is a question mark.
     is_greek: bool,
 }
 
-impl Customs {
-    /// The customs of the language, those of English without one, and for languages that are not
-    /// listed what most have in common.
+impl LanguageCustoms {
+    /// The customs of a language. Without a language those of English apply; a language that is not
+    /// listed gets what most languages have in common.
     pub(super) fn of(language: Option<&LanguageTag>) -> Self {
         let Some(language) = language else { return ENGLISH };
         let is_nigerian = language.region().is_some_and(|region| region.eq_ignore_ascii_case("NG"));
         match language.primary().to_ascii_lowercase().as_str() {
-            "en" if is_nigerian => Customs { titles: NIGERIAN_TITLES, ..ENGLISH },
-            "yo" | "ha" | "ig" | "pcm" => Customs { titles: NIGERIAN_TITLES, ..ENGLISH },
+            "en" if is_nigerian => LanguageCustoms { titles: NIGERIAN_TITLES, ..ENGLISH },
+            "yo" | "ha" | "ig" | "pcm" => LanguageCustoms { titles: NIGERIAN_TITLES, ..ENGLISH },
             "en" => ENGLISH,
             "de" => GERMAN,
             "fr" => FRENCH,
@@ -58,17 +57,17 @@ impl Customs {
             "it" => ITALIAN,
             "pt" => PORTUGUESE,
             "nl" => DUTCH,
-            "el" => Customs { is_greek: true, ..COMMON },
+            "el" => LanguageCustoms { is_greek: true, ..COMMON },
             "da" | "nb" | "nn" | "no" | "fi" | "et" | "cs" | "sk" | "pl" | "hu" | "hr" | "sr"
-            | "bs" | "sl" | "lv" | "is" | "tr" => Customs { has_ordinals: true, ..COMMON },
+            | "bs" | "sl" | "lv" | "is" | "tr" => LanguageCustoms { has_ordinals: true, ..COMMON },
             _ => COMMON,
         }
     }
 
     /// Whether the character ends sentences in this language.
-    pub(super) fn terminator(&self, c: char) -> Option<Terminator> {
+    pub(super) fn terminator(&self, c: char) -> Option<TerminatorKind> {
         match c {
-            ';' | '\u{37E}' if self.is_greek => Some(Terminator::Full),
+            ';' | '\u{37E}' if self.is_greek => Some(TerminatorKind::Full),
             _ => class::terminator(c),
         }
     }
@@ -78,30 +77,30 @@ impl Customs {
         self.has_spaced_quotes
     }
 
-    /// Whether it is known which words begin sentences.
+    /// Whether we have a list of words that begin sentences in this language.
     pub(super) fn knows_beginnings(&self) -> bool {
         !self.beginnings.is_empty()
     }
 
-    /// Whether the word begins sentences.
+    /// Whether this word is known to begin sentences.
     pub(super) fn begins_sentence(&self, word: &str) -> bool {
         self.beginnings.contains(&word.to_lowercase().as_str())
     }
 
-    /// What the line, as far back as it can be seen, says about a full stop at its end, before
-    /// something that begins with `first`.
-    pub(super) fn verdict(&self, line: &str, is_whole: bool, first: char) -> Verdict {
+    /// Judges a full stop at the end of `line`, as far back as the line can be seen, if the text
+    /// after it begins with `first`.
+    pub(super) fn verdict(&self, line: &str, is_whole: bool, first: char) -> StopVerdict {
         let (before, token) = split_token(line);
         let is_cut_off = before.is_empty() && !is_whole;
         if token.is_empty() || token.ends_with('.') || is_cut_off {
-            return Verdict::Ends;
+            return StopVerdict::Ends;
         }
         if is_whole && is_list_number(before, token) {
-            return Verdict::GoesOn;
+            return StopVerdict::GoesOn;
         }
         if token.bytes().all(|byte| byte.is_ascii_digit()) {
             let is_ordinal = self.has_ordinals && token.len() <= 2 && first.is_alphabetic();
-            return if is_ordinal { Verdict::Depends } else { Verdict::Ends };
+            return if is_ordinal { StopVerdict::Depends } else { StopVerdict::Ends };
         }
         if let Some(letter) = single(token) {
             return self.initial(before, letter, token, first);
@@ -110,18 +109,18 @@ impl Customs {
         let word = word.as_str();
         let is_numbered = first.is_numeric() && self.numbered.contains(&word);
         if is_numbered || self.never.contains(&word) || self.titles.contains(&word) {
-            Verdict::GoesOn
+            StopVerdict::GoesOn
         } else if self.maybe.contains(&word) || word.split('.').all(|part| single(part).is_some()) {
-            Verdict::Depends
+            StopVerdict::Depends
         } else {
-            Verdict::Ends
+            StopVerdict::Ends
         }
     }
 
-    /// The verdict on a single letter: an initial, or part of a spaced abbreviation.
-    fn initial(&self, before: &str, letter: char, token: &str, first: char) -> Verdict {
+    /// Judges a single letter: an initial, or part of an abbreviation written with spaces.
+    fn initial(&self, before: &str, letter: char, token: &str, first: char) -> StopVerdict {
         if class::is_unspaced(letter) {
-            return Verdict::Ends;
+            return StopVerdict::Ends;
         }
         let mut chain = token.to_lowercase();
         let mut rest = before;
@@ -132,36 +131,37 @@ impl Customs {
             }
             chain = format!("{}.{chain}", part.to_lowercase());
             if self.never.contains(&chain.as_str()) {
-                return Verdict::GoesOn;
+                return StopVerdict::GoesOn;
             }
             rest = further;
         }
         let is_numbered =
             first.is_numeric() && self.numbered.contains(&token.to_lowercase().as_str());
         if is_numbered || self.never.contains(&token) {
-            Verdict::GoesOn
+            StopVerdict::GoesOn
         } else if letter.is_lowercase() {
-            Verdict::Ends
+            StopVerdict::Ends
         } else {
-            Verdict::Depends
+            StopVerdict::Depends
         }
     }
 }
 
-/// The text split before its last word, which may have full stops inside.
+/// Splits the text before its last word, which may contain full stops.
 fn split_token(text: &str) -> (&str, &str) {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '\u{300}'..='\u{36F}');
     text.split_at(text.trim_end_matches(is_part).len())
 }
 
-/// The letter, if the text is one, with marks or without.
+/// The letter, if the text is a single one, with or without combining marks.
 fn single(text: &str) -> Option<char> {
     let mut chars = text.chars().filter(|c| !matches!(c, '\u{300}'..='\u{36F}'));
     let letter = chars.next().filter(|c| c.is_alphabetic())?;
     chars.next().is_none().then_some(letter)
 }
 
-/// Whether the token numbers an item at the beginning of a line, as in `1. First` or `b. Second`.
+/// Whether the token numbers a list item at the beginning of a line, as in `1. First` or `b.
+/// Second`.
 fn is_list_number(before: &str, token: &str) -> bool {
     let is_markup =
         |c: char| c.is_whitespace() || matches!(c, '-' | '*' | '+' | '>' | '#' | '(' | '_');
@@ -170,7 +170,7 @@ fn is_list_number(before: &str, token: &str) -> bool {
     before.chars().all(is_markup) && (is_number || is_letter)
 }
 
-const COMMON: Customs = Customs {
+const COMMON: LanguageCustoms = LanguageCustoms {
     never: &["dr", "prof", "mr", "mrs", "ms", "st", "e.g", "i.e", "cf", "vs"],
     titles: &[],
     maybe: &["ph.d"],
@@ -181,7 +181,7 @@ const COMMON: Customs = Customs {
     is_greek: false,
 };
 
-const ENGLISH: Customs = Customs {
+const ENGLISH: LanguageCustoms = LanguageCustoms {
     never: &[
         "dr", "mr", "mrs", "ms", "messrs", "prof", "rev", "fr", "hon", "st", "mt", "gen", "col",
         "sgt", "capt", "cmdr", "lt", "maj", "adm", "gov", "sen", "rep", "pres", "supt", "e.g",
@@ -299,13 +299,13 @@ const ENGLISH: Customs = Customs {
     ..COMMON
 };
 
-/// Written in Nigeria before names, in English, Yoruba, Hausa, Igbo and Pidgin.
-const NIGERIAN_TITLES: Words = &[
+/// Titles written before names in Nigeria, in English, Yoruba, Hausa, Igbo and Pidgin.
+const NIGERIAN_TITLES: WordList = &[
     "alh", "alhj", "arc", "barr", "bldr", "chf", "engr", "evang", "haj", "hrh", "hrm", "mal",
     "ogb", "otun", "pst", "qs", "surv", "tpl",
 ];
 
-const GERMAN: Customs = Customs {
+const GERMAN: LanguageCustoms = LanguageCustoms {
     never: &[
         "dr", "prof", "hr", "fr", "frl", "dipl", "ing", "med", "phil", "jur", "rer", "nat", "st",
         "hl", "bzw", "ca", "vgl", "evtl", "ggf", "inkl", "exkl", "zzgl", "sog", "bspw", "bes",
@@ -327,7 +327,7 @@ const GERMAN: Customs = Customs {
     ..COMMON
 };
 
-const FRENCH: Customs = Customs {
+const FRENCH: LanguageCustoms = LanguageCustoms {
     never: &[
         "mm", "mme", "mmes", "mlle", "mlles", "dr", "pr", "prof", "me", "mgr", "st", "ste", "cf",
         "p.ex", "c.à.d", "env", "bd", "av", "boul", "hab", "ex",
@@ -347,7 +347,7 @@ const FRENCH: Customs = Customs {
     ..COMMON
 };
 
-const SPANISH: Customs = Customs {
+const SPANISH: LanguageCustoms = LanguageCustoms {
     never: &[
         "sr", "sra", "sres", "sras", "srta", "dr", "dra", "dres", "prof", "profa", "lic", "ing",
         "arq", "gral", "cnel", "dña", "ud", "uds", "vd", "vds", "av", "avda", "mons", "sto", "sta",
@@ -365,7 +365,7 @@ const SPANISH: Customs = Customs {
     ..COMMON
 };
 
-const ITALIAN: Customs = Customs {
+const ITALIAN: LanguageCustoms = LanguageCustoms {
     never: &[
         "sig", "sigg", "sig.ra", "sig.na", "dott", "dott.ssa", "dr", "prof", "prof.ssa", "avv",
         "ing", "arch", "geom", "rag", "on", "sen", "mons", "es", "p.es", "cfr", "ca", "s",
@@ -382,7 +382,7 @@ const ITALIAN: Customs = Customs {
     ..COMMON
 };
 
-const PORTUGUESE: Customs = Customs {
+const PORTUGUESE: LanguageCustoms = LanguageCustoms {
     never: &[
         "sr", "sra", "srs", "sras", "srta", "dr", "dra", "drs", "prof", "profa", "eng", "arq",
         "gen", "cel", "exmo", "exma", "av", "p.ex", "cf", "aprox", "sto", "sta",
@@ -399,7 +399,7 @@ const PORTUGUESE: Customs = Customs {
     ..COMMON
 };
 
-const DUTCH: Customs = Customs {
+const DUTCH: LanguageCustoms = LanguageCustoms {
     never: &[
         "dhr", "mevr", "mw", "mej", "dr", "drs", "prof", "ir", "ing", "mr", "st", "bijv", "bv",
         "ca", "resp", "evt", "incl", "excl", "vgl", "d.w.z", "o.a", "t.a.v", "i.p.v", "m.b.t",

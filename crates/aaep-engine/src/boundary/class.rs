@@ -1,8 +1,9 @@
-//! What kind of character it is, as far as cutting is concerned.
+//! Classifies characters as far as cutting needs it.
 //!
-//! The Unicode data behind it are those of `icu_segmenter`. Terminators are tabled, because every
-//! character is asked whether it is one; a test holds the table against the data. All else is asked
-//! of the segmenters where it matters, on a few characters at a time. It never sees a language.
+//! The Unicode data comes from `icu_segmenter`. Terminators are in a table because every character
+//! is tested for being one; a test checks the table against the data. Everything else is asked of
+//! the segmenters where it matters, on a few characters at a time. Nothing here depends on the
+//! language.
 
 use icu_segmenter::options::{SentenceBreakInvariantOptions, WordBreakInvariantOptions};
 use icu_segmenter::{
@@ -12,17 +13,17 @@ use icu_segmenter::{
 
 const CLUSTERS: GraphemeClusterSegmenterBorrowed<'static> = GraphemeClusterSegmenter::new();
 
-/// The rules of UAX 29 without any language.
+/// The rules of UAX 29, independent of language.
 fn sentences() -> SentenceSegmenterBorrowed<'static> {
     SentenceSegmenter::new(SentenceBreakInvariantOptions::default())
 }
 
 /// What a character does after the end of a sentence (UAX 29, `SB8a` to `SB11`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum After {
-    /// It belongs to what ends: a closing quote, a space, a mark on what came before.
+pub(super) enum AfterTerminator {
+    /// It belongs to the sentence that ended: a closing quote, a space, a combining mark.
     Trails,
-    /// It says that nothing ended: a comma, a dash.
+    /// It shows that the sentence goes on: a comma, a dash.
     Continues,
     /// It may begin the next sentence.
     Starts,
@@ -30,33 +31,34 @@ pub(super) enum After {
 
 /// How a terminator ends a sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Terminator {
-    /// A full stop, which may be part of a number, a name or an abbreviation as well.
+pub(super) enum TerminatorKind {
+    /// A full stop, which may also be part of a number, a name or an abbreviation.
     Stop,
-    /// Any other, such as a question mark. Those of scripts without spaces need none after them.
+    /// Any other terminator, such as a question mark. Those of scripts without spaces need no space
+    /// after them.
     Full,
 }
 
-/// Whether an ASCII byte, inside a line, can neither end nor begin anything.
+/// Whether an ASCII byte inside a line can neither end nor begin anything.
 pub(super) fn is_plain(byte: u8) -> bool {
     byte.is_ascii() && !matches!(byte, b'.' | b'!' | b'?' | b';' | b'\n' | b'\r')
 }
 
-/// Whether the character ends sentences, and how.
-pub(super) fn terminator(c: char) -> Option<Terminator> {
+/// Whether and how the character ends sentences.
+pub(super) fn terminator(c: char) -> Option<TerminatorKind> {
     match c {
-        '.' | '…' | '\u{2024}' | '\u{FE52}' | '\u{FF0E}' => Some(Terminator::Stop),
-        '!' | '?' => Some(Terminator::Full),
+        '.' | '…' | '\u{2024}' | '\u{FE52}' | '\u{FF0E}' => Some(TerminatorKind::Stop),
+        '!' | '?' => Some(TerminatorKind::Full),
         '\0'..='\u{588}' => None,
         _ => {
             let above = TERMINATORS.partition_point(|(_, last)| *last < c);
-            TERMINATORS.get(above).filter(|(first, _)| *first <= c).map(|_| Terminator::Full)
+            TERMINATORS.get(above).filter(|(first, _)| *first <= c).map(|_| TerminatorKind::Full)
         }
     }
 }
 
-/// Whether a terminator ends a sentence only with white space after it, because elsewhere it is
-/// part of addresses, file names and code.
+/// Whether a terminator ends a sentence only before white space, because otherwise it is part of an
+/// address, a file name or code.
 pub(super) fn needs_space(terminator: char) -> bool {
     terminator.is_ascii()
         || matches!(
@@ -65,26 +67,28 @@ pub(super) fn needs_space(terminator: char) -> bool {
         )
 }
 
-/// What the character does right after a terminator, or after the white space that follows one.
-pub(super) fn after_terminator(c: char, is_spaced: bool) -> After {
+/// What a character means right after a terminator, or after the white space that follows one.
+pub(super) fn after_terminator(c: char, is_spaced: bool) -> AfterTerminator {
     match c {
-        '"' | '\'' | '(' | ')' | '[' | ']' | '{' | '}' if !is_spaced => return After::Trails,
-        ',' | '-' | ':' => return After::Continues,
-        '\u{21}'..='\u{7E}' if c != ';' => return After::Starts,
+        '"' | '\'' | '(' | ')' | '[' | ']' | '{' | '}' if !is_spaced => {
+            return AfterTerminator::Trails;
+        }
+        ',' | '-' | ':' => return AfterTerminator::Continues,
+        '\u{21}'..='\u{7E}' if c != ';' => return AfterTerminator::Starts,
         _ => {}
     }
     let before = if is_spaced { "A! " } else { "A!" };
     let text = format!("{before}{c}A");
-    counted(text.len());
+    count_work(text.len());
     let boundary = sentences().segment_str(&text).find(|boundary| *boundary > 0);
     match boundary {
-        Some(boundary) if boundary == text.len() => After::Continues,
-        Some(boundary) if boundary == before.len() => After::Starts,
-        _ => After::Trails,
+        Some(boundary) if boundary == text.len() => AfterTerminator::Continues,
+        Some(boundary) if boundary == before.len() => AfterTerminator::Starts,
+        _ => AfterTerminator::Trails,
     }
 }
 
-/// Whether the character begins no grapheme cluster after white space.
+/// Whether the character extends a grapheme cluster, even after white space.
 pub(super) fn extends(c: char) -> bool {
     if c < '\u{300}' {
         return false;
@@ -95,34 +99,34 @@ pub(super) fn extends(c: char) -> bool {
 
 /// The boundaries of the grapheme clusters of the text.
 pub(super) fn clusters(text: &str) -> impl Iterator<Item = usize> {
-    counted(text.len());
+    count_work(text.len());
     CLUSTERS.segment_str(text)
 }
 
-/// The boundaries of the words of the text, by dictionary where there are no spaces.
+/// The boundaries of the words of the text, found by dictionary where there are no spaces.
 pub(super) fn words(text: &str) -> impl Iterator<Item = usize> {
-    counted(text.len());
+    count_work(text.len());
     WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()).segment_str(text)
 }
 
-/// Whether the character can stand for something in a piece of its own.
+/// Whether the character is worth a piece of its own.
 pub(super) fn is_wordy(c: char) -> bool {
     !c.is_whitespace() && !c.is_ascii_punctuation()
 }
 
-/// White space between words; not the kind that keeps them together.
+/// Whether the character is white space between words, and not the kind that keeps words together.
 pub(super) fn is_breaking_space(c: char) -> bool {
     c.is_whitespace() && !matches!(c, '\u{A0}' | '\u{2007}' | '\u{202F}')
 }
 
-/// Characters that direct writing and are not seen, but for the zero width space.
+/// Whether the character is an invisible formatting character, except the zero width space.
 pub(super) fn is_format(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{61C}' | '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
-/// Brackets and quotes that open.
+/// Whether the character is an opening bracket or quote.
 pub(super) fn is_opening(c: char) -> bool {
     matches!(
         c,
@@ -152,7 +156,7 @@ pub(super) fn is_unspaced(c: char) -> bool {
     is_ideographic(c) || is_southeast_asian(c)
 }
 
-/// Chinese characters and the Japanese syllabaries.
+/// Whether the character is Chinese or belongs to a Japanese syllabary.
 pub(super) fn is_ideographic(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{309F}' | '\u{30A1}'..='\u{30FA}'
@@ -161,12 +165,14 @@ pub(super) fn is_ideographic(c: char) -> bool {
         | '\u{20000}'..='\u{3FFFD}')
 }
 
-/// Thai and Lao, which have no sentence marks either: a space stands between phrases.
+/// Whether the character is Thai or Lao. These scripts have no sentence marks; a space separates
+/// phrases.
 pub(super) fn is_thai_or_lao(c: char) -> bool {
     matches!(c, '\u{E01}'..='\u{EFF}')
 }
 
-/// Thai, Lao, Burmese, Khmer and their neighbours, without their sentence marks.
+/// Whether the character is Thai, Lao, Burmese, Khmer or of a related script, sentence marks
+/// excluded.
 fn is_southeast_asian(c: char) -> bool {
     is_thai_or_lao(c)
         || matches!(c,
@@ -175,7 +181,7 @@ fn is_southeast_asian(c: char) -> bool {
             | '\u{1A20}'..='\u{1AA7}' | '\u{A9E0}'..='\u{A9FF}' | '\u{AA60}'..='\u{AADF}')
 }
 
-/// The characters beyond U+0588 that end sentences, but for the full stops.
+/// The characters beyond U+0588 that end sentences, except full stops.
 #[rustfmt::skip]
 const TERMINATORS: &[(char, char)] = &[
     ('\u{589}', '\u{589}'), ('\u{61D}', '\u{61F}'), ('\u{6D4}', '\u{6D4}'),
@@ -209,23 +215,23 @@ const TERMINATORS: &[(char, char)] = &[
 ];
 
 #[cfg(test)]
-pub(super) use work::{counted, taken};
+pub(super) use work::{count_work, take_counts};
 #[cfg(not(test))]
-fn counted(_bytes: usize) {}
+fn count_work(_bytes: usize) {}
 
-/// How much the segmenters read, for the test that bounds it.
+/// Counts how much the segmenters read, for the test that bounds it.
 #[cfg(test)]
 mod work {
     use std::cell::Cell;
 
     thread_local!(static WORK: Cell<(usize, usize)> = const { Cell::new((0, 0)) });
 
-    pub(in super::super) fn counted(bytes: usize) {
+    pub(in super::super) fn count_work(bytes: usize) {
         WORK.with(|work| work.set((work.get().0 + 1, work.get().1 + bytes)));
     }
 
-    /// The runs and bytes since the last call.
-    pub(in super::super) fn taken() -> (usize, usize) {
+    /// The number of runs and bytes since the last call.
+    pub(in super::super) fn take_counts() -> (usize, usize) {
         WORK.with(Cell::take)
     }
 }
@@ -248,20 +254,20 @@ mod tests {
 
     #[test]
     fn what_follows_a_terminator_is_as_unicode_has_it() {
-        assert_eq!(after_terminator('」', false), After::Trails);
-        assert_eq!(after_terminator('」', true), After::Starts);
-        assert_eq!(after_terminator('\u{200F}', true), After::Trails);
-        assert_eq!(after_terminator('—', true), After::Continues);
-        assert_eq!(after_terminator('é', false), After::Starts);
+        assert_eq!(after_terminator('」', false), AfterTerminator::Trails);
+        assert_eq!(after_terminator('」', true), AfterTerminator::Starts);
+        assert_eq!(after_terminator('\u{200F}', true), AfterTerminator::Trails);
+        assert_eq!(after_terminator('—', true), AfterTerminator::Continues);
+        assert_eq!(after_terminator('é', false), AfterTerminator::Starts);
         for c in '!'..='~' {
             let text = format!("A!{c}A");
             let boundaries: Vec<usize> = sentences().segment_str(&text).skip(1).collect();
             let kind = after_terminator(c, false);
             if terminator(c).is_none() {
                 let expected = match boundaries[0] {
-                    2 => After::Starts,
-                    3 => After::Trails,
-                    _ => After::Continues,
+                    2 => AfterTerminator::Starts,
+                    3 => AfterTerminator::Trails,
+                    _ => AfterTerminator::Continues,
                 };
                 assert_eq!(kind, expected, "{c:?}");
             }

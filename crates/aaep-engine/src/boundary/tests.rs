@@ -1,4 +1,5 @@
-//! What a subscriber gets, language by language, and what holds for every text (in `properties`).
+//! The pieces that a subscriber gets, language by language. `properties` checks what holds for
+//! every text.
 
 use aaep::LanguageTag;
 use aaep::event::action::CoalesceBoundary;

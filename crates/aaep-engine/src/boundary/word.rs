@@ -1,52 +1,54 @@
-//! Where words end: at white space, and by dictionary in scripts that write none between words.
+//! Finds where words end: at white space, and by dictionary in scripts that write no spaces between
+//! words.
 //!
-//! A run of such a script is segmented when it ends or has [`RUN_CHARS`] characters, so that the
-//! words are a function of the text alone. Punctuation stays with the word before it, an opening
-//! bracket with the word after it, and code is left in its lines. It never cuts at no-break spaces.
+//! A run of such a script is segmented when it ends or reaches [`RUN_CHARS`] characters, so the
+//! words depend only on the text. Punctuation stays with the word before it, an opening bracket
+//! with the word after it, and lines of code are not split. No-break spaces never end a word.
 
 use aaep::LanguageTag;
 
 use super::class;
-use super::held::{Held, Position};
+use super::held::{HeldText, TextPosition};
 
-/// So many characters without a space are segmented at once.
+/// A run without spaces is segmented when it has this many characters.
 const RUN_CHARS: usize = 64;
 
-/// Of which the last are kept back where possible: what follows may make another word of them.
+/// How many of these are kept back where possible, because the next characters may change the last
+/// word.
 const RUN_KEPT_CHARS: usize = 16;
 
-/// How far back a word boundary is looked for by dictionary in text that is too long.
+/// How far back the dictionary looks for a word boundary in text that is too long.
 const FORCED_WINDOW_CHARS: usize = 256;
 
-/// Where in its words the text is.
+/// Tracks where in its words the text is.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct WordTracker {
     previous: Option<char>,
     /// Where the current run without spaces begins.
-    run: Option<Position>,
+    run: Option<TextPosition>,
 }
 
-impl Words {
-    /// Reads a character, and marks the places that are now certain to be between words.
+impl WordTracker {
+    /// Reads a character, and marks the positions that are now certain to be between words.
     pub(super) fn step(
         &mut self,
         c: char,
-        at: Position,
+        at: TextPosition,
         is_code: bool,
-        text: &Held,
-        mark: &mut impl FnMut(Position),
+        text: &HeldText,
+        mark: &mut impl FnMut(TextPosition),
     ) {
         if is_code {
-            *self = Words::default();
+            *self = WordTracker::default();
             return;
         }
         let is_spaced = self.previous.is_some_and(class::is_breaking_space);
         if is_spaced && (class::is_format(c) || class::extends(c)) {
-            return; // It belongs to the white space (UAX 29, WB4).
+            return; // The character belongs to the white space (UAX 29, WB4).
         }
         let previous = self.previous.replace(c);
         if let Some(start) = self.run {
-            self.go_on(c, start, at, text, mark);
+            self.continue_run(c, start, at, text, mark);
         } else if let Some(previous) = previous {
             let is_start = if is_spaced {
                 !class::is_breaking_space(c) && !hugs_left(c)
@@ -62,27 +64,27 @@ impl Words {
         }
     }
 
-    /// The text ends.
-    pub(super) fn finish(&mut self, text: &Held, mark: &mut impl FnMut(Position)) {
+    /// Ends the text and marks the words of the last run.
+    pub(super) fn finish(&mut self, text: &HeldText, mark: &mut impl FnMut(TextPosition)) {
         if let Some(start) = self.run.take() {
             let end = text.end();
             boundaries(text, start, end).for_each(mark);
         }
     }
 
-    /// The text was cut there for its size.
-    pub(super) fn forget(&mut self, position: Position) {
+    /// Forgets the part of the run before a cut that was made because of size.
+    pub(super) fn forget(&mut self, position: TextPosition) {
         self.run = self.run.map(|start| start.max(position));
     }
 
-    /// Reads a character after a run, which it may continue.
-    fn go_on(
+    /// Reads a character after a run, which may continue the run.
+    fn continue_run(
         &mut self,
         c: char,
-        start: Position,
-        at: Position,
-        text: &Held,
-        mark: &mut impl FnMut(Position),
+        start: TextPosition,
+        at: TextPosition,
+        text: &HeldText,
+        mark: &mut impl FnMut(TextPosition),
     ) {
         if !class::is_unspaced(c) && !class::extends(c) {
             self.run = None;
@@ -109,20 +111,25 @@ impl Words {
     }
 }
 
-/// The places between the words of a run, but those inside a cluster.
-fn boundaries(text: &Held, start: Position, end: Position) -> impl Iterator<Item = Position> {
+/// The positions between the words of a run, except those inside a grapheme cluster.
+fn boundaries(
+    text: &HeldText,
+    start: TextPosition,
+    end: TextPosition,
+) -> impl Iterator<Item = TextPosition> {
     let run = text.slice(start, end);
     let inner = class::words(run).filter(|boundary| (1..run.len()).contains(boundary));
     let places = inner.scan(start, move |last, boundary| {
         let word = &run[last.byte - start.byte..boundary];
-        *last = Position { byte: start.byte + boundary, chars: last.chars + word.chars().count() };
+        *last =
+            TextPosition { byte: start.byte + boundary, chars: last.chars + word.chars().count() };
         Some(*last)
     });
     places.filter(|place| !text.is_inside_cluster(*place))
 }
 
-/// The last place between words in text that is too long, not before so many characters.
-pub(super) fn last_boundary(text: &Held, earliest_chars: usize) -> Option<Position> {
+/// The last position between words in text that is too long, not before `earliest_chars`.
+pub(super) fn last_boundary(text: &HeldText, earliest_chars: usize) -> Option<TextPosition> {
     let held = text.slice(text.start(), text.end());
     let mut position = text.end();
     let mut next = None;
@@ -139,20 +146,22 @@ pub(super) fn last_boundary(text: &Held, earliest_chars: usize) -> Option<Positi
         next = Some(c);
     }
     let (byte, _) = held.char_indices().rev().nth(FORCED_WINDOW_CHARS - 1)?;
-    let window =
-        Position { byte: text.start().byte + byte, chars: text.end().chars - FORCED_WINDOW_CHARS };
+    let window = TextPosition {
+        byte: text.start().byte + byte,
+        chars: text.end().chars - FORCED_WINDOW_CHARS,
+    };
     boundaries(text, window, text.end()).last()
 }
 
-/// Marks that stay with the word before them even after a space, as French writes them.
+/// Whether the mark stays with the word before it even after a space, as in French.
 fn hugs_left(c: char) -> bool {
     matches!(c, '!' | '?' | ':' | ';' | '»')
 }
 
-/// About how many words it takes to say the text, for pacing (§5.3.1.11).
+/// Estimates how many words it takes to say the text, for pacing (§5.3.1.11).
 ///
-/// Where there are spaces they count; elsewhere the usual length of words does: two characters in
-/// Japanese, one and a half in Chinese, four in Thai and its neighbours.
+/// Where there are spaces, they are counted. Elsewhere the usual length of a word is used: two
+/// characters in Japanese, one and a half in Chinese, four in Thai and related scripts.
 pub fn count_words(text: &str, language: Option<&LanguageTag>) -> usize {
     let is_chinese = language.is_some_and(|tag| {
         ["zh", "yue", "cmn"].iter().any(|chinese| tag.primary().eq_ignore_ascii_case(chinese))
@@ -179,7 +188,7 @@ pub fn count_words(text: &str, language: Option<&LanguageTag>) -> usize {
     words + ideographic + letters.div_ceil(4)
 }
 
-/// Punctuation beyond ASCII, which is no word on its own.
+/// Whether the character is punctuation beyond ASCII, which is not a word by itself.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{A1}'..='\u{BF}' | '\u{300}'..='\u{36F}' | '\u{2000}'..='\u{206F}')
         || matches!(c, '\u{3000}'..='\u{303F}' | '\u{FE00}'..='\u{FE6F}' | '\u{FF01}'..='\u{FF0F}')

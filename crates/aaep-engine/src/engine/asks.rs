@@ -18,7 +18,7 @@ use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
 use super::{AudienceMember, Engine, MemberPresence};
-use crate::ask::Ask;
+use crate::ask::PendingAsk;
 use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
@@ -46,7 +46,7 @@ impl Engine {
         let all_told: BTreeSet<SubscriberKey> =
             self.able_to_answer(is_confirmation, whose.0, &whose.1).collect();
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
-        let mut ask = Ask::new(whose, session, Arc::clone(event), self.next_order, times);
+        let mut ask = PendingAsk::new(whose, session, Arc::clone(event), self.next_order, times);
         ask.told = all_told;
         let told = ask.told.len();
         let session_id = event.envelope.session_id.clone();
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Removes an ask from all indexes of open asks.
-    fn take_ask(&mut self, token: &ReplyToken) -> Option<Ask> {
+    fn take_ask(&mut self, token: &ReplyToken) -> Option<PendingAsk> {
         let ask = self.asks.remove(token)?;
         self.ask_tokens.remove(&ask.order);
         self.count_ask(ask.principal, &ask.event, false);
@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// The open asks of a session.
-    pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &Ask> {
+    pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &PendingAsk> {
         let tokens = self.asks_of.get(&session).into_iter().flatten();
         tokens.filter_map(|token| self.asks.get(token))
     }
@@ -179,7 +179,7 @@ impl Engine {
         reply: &ConfirmationReply,
         out: &mut Vec<Output>,
     ) {
-        let decide = |ask: &Ask| match ask.decide(reply)? {
+        let decide = |ask: &PendingAsk| match ask.decide(reply)? {
             // A no counts, whatever a clock says.
             resolution if resolution != Resolution::Accept => Ok(resolution),
             resolution => ask.check_stamp(now, &reply.timestamp).map(|()| resolution),
@@ -195,7 +195,7 @@ impl Engine {
         reply: &ClarificationReply,
         out: &mut Vec<Output>,
     ) {
-        let decide = |ask: &Ask| {
+        let decide = |ask: &PendingAsk| {
             ask.check_stamp(now, &reply.timestamp)?;
             ask.answer(&reply.response)
         };
@@ -209,7 +209,7 @@ impl Engine {
         now: Now,
         (principal, decided_by): (Principal, Option<&str>),
         (subscription, token): (&SubscriptionId, &ReplyToken),
-        decide: impl FnOnce(&Ask) -> Result<Resolution, ReplyRefusal>,
+        decide: impl FnOnce(&PendingAsk) -> Result<Resolution, ReplyRefusal>,
         out: &mut Vec<Output>,
     ) {
         let checked = self.check_reply(now, principal, subscription, token).and_then(decide);
@@ -228,7 +228,7 @@ impl Engine {
         principal: Principal,
         subscription: &SubscriptionId,
         token: &ReplyToken,
-    ) -> Result<&Ask, ReplyRefusal> {
+    ) -> Result<&PendingAsk, ReplyRefusal> {
         let subscriber = self.subscriptions.get(subscription).copied();
         let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
         let (Some(subscriber), Some(member)) = (subscriber, member) else {
@@ -302,7 +302,7 @@ impl Engine {
     fn tell_settled(
         &mut self,
         now: Now,
-        ask: &Ask,
+        ask: &PendingAsk,
         token: &ReplyToken,
         resolution: &Resolution,
         decided_by: DecidedBy,
@@ -392,7 +392,7 @@ impl Engine {
 
 impl AudienceMember {
     /// Whether the person behind this subscriber can answer an ask.
-    pub(super) fn can_answer(&self, ask: &Ask) -> bool {
+    pub(super) fn can_answer(&self, ask: &PendingAsk) -> bool {
         self.may_reply
             && self.principal != ask.principal
             && can_answer(&self.agreed.terms, &self.agreed.hears, ask.is_confirmation(), &ask.tags)
@@ -451,6 +451,6 @@ fn subject_of(event: &Event) -> &str {
 }
 
 /// Whether a subscription was sent an ask, and not merely queued to be sent it.
-fn was_sent(ask: &Ask, subscriber: SubscriberKey, member: &AudienceMember) -> bool {
+fn was_sent(ask: &PendingAsk, subscriber: SubscriberKey, member: &AudienceMember) -> bool {
     ask.told.contains(&subscriber) && !member.asked.waits(ask.order)
 }

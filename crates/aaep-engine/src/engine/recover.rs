@@ -15,10 +15,10 @@ use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
 use super::subscribers::NewSubscriber;
 use super::{Config, Engine, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms};
-use crate::ask::{Ask, question};
+use crate::ask::{PendingAsk, question};
 use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
-use crate::ids::Ids;
+use crate::ids::IdGenerator;
 use crate::io::{
     AgentTags, AskTimeRecord, Author, Output, Principal, Record, Resolution, Subscription,
 };
@@ -83,7 +83,7 @@ impl Engine {
         recovered: Recovered,
     ) -> (Self, Vec<Output>) {
         let mut engine = Engine::new(config);
-        engine.ids = Ids::after_stop(engine.config.seed, now.unix_us);
+        engine.ids = IdGenerator::after_stop(engine.config.seed, now.unix_us);
         let mut out = Vec::new();
         for token in &recovered.used_tokens {
             engine.used_tokens.add(None, token);
@@ -157,11 +157,11 @@ impl Engine {
             (Author::Hub, Payload::StateChanged(change)) => {
                 session.speak_for(&event.envelope.producer.agent_id, &change.to_state);
             }
-            (Author::Hub, Payload::SessionErrored(_)) => session.order.take_again(&event),
+            (Author::Hub, Payload::SessionErrored(_)) => session.order.replay(&event),
             // It only closes what the session left open. The end of the session follows.
             (Author::Hub, _) => {}
             (Author::Agent, payload) => {
-                session.order.take_again(&event);
+                session.order.replay(&event);
                 if let Payload::StateChanged(change) = payload {
                     let name = event.envelope.producer.agent_id.clone();
                     session.spoken.remove(&name);
@@ -290,7 +290,7 @@ impl Engine {
         let order = open.entry.order;
         let event = Arc::clone(&open.entry.event);
         let whose = (session.principal, session.tags.clone());
-        let mut ask = Ask::new(whose, open.session, event, order, (now.monotonic_us, false));
+        let mut ask = PendingAsk::new(whose, open.session, event, order, (now.monotonic_us, false));
         let over = AskTimeRecord {
             reply_token: token.clone(),
             ends_unix_us: Some(i64::MIN),
@@ -309,7 +309,7 @@ impl Engine {
         let is_dated = time.is_some_and(|time| time.stored_unix_us.is_some());
         let asked_unix_us = if is_dated { i64::MIN } else { open.asked_unix_us };
         let seen_unix_us = event_unix_us.map_or(asked_unix_us, |it| it.max(asked_unix_us));
-        ask.time.go_back_to(now, seen_unix_us, time.unwrap_or(&over));
+        ask.time.restore(now, seen_unix_us, time.unwrap_or(&over));
         ask.told = self.able_to_answer(ask.is_confirmation(), ask.principal, &ask.tags).collect();
         ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
         self.open_ask(token, ask);

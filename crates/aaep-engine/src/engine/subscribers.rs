@@ -14,7 +14,7 @@ use super::{
 };
 use crate::audience::{Audience, SubscriberKey, TextKey};
 use crate::clock::Now;
-use crate::ids::Digest;
+use crate::ids::IdDigest;
 use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
 use crate::member::{Cursor, DeliveryLimits};
 use crate::terms::{self, Door};
@@ -283,7 +283,7 @@ impl Engine {
         let last = audience.filter(|_| is_level).zip(at.checked_sub(1));
         let last = last.and_then(|(audience, at)| Some((audience, audience.unit(at)?)));
         if let Some((audience, unit)) = last {
-            let ids = unit.ids(audience.number).map(|id| Digest::of(&id));
+            let ids = unit.ids(audience.number).map(|id| IdDigest::of(&id));
             member.sent_last = Some(Box::new(SentLast { at, ids }));
         } else if member.sent_last.as_ref().is_some_and(|last| !is_level || last.at != at) {
             member.sent_last = None;

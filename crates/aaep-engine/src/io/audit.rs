@@ -1,4 +1,4 @@
-//! What the audit log hears of questions and answers, without leaving anything out.
+//! Entries for the audit log: everything that happened to asks and answers, without omission.
 
 use aaep::{ReplyToken, SessionId};
 
@@ -7,121 +7,123 @@ use super::{Principal, Resolution};
 /// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Audit {
-    /// A question was asked.
+    /// An ask was made.
     Asked {
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
-        /// In which session.
+        /// The session that asks.
         session_id: SessionId,
-        /// How many who can answer were told.
+        /// How many subscribers that can answer were told.
         told: usize,
     },
-    /// Someone replied, and what became of it.
+    /// A subscriber replied; the entry says whether the reply counted.
     Reply {
-        /// The question that it names.
+        /// The token that the reply names.
         reply_token: ReplyToken,
-        /// Who replied.
+        /// The principal that replied.
         principal: Principal,
-        /// Who decided, as the reply says it (§6.3.2): a person, or a rule of theirs. Foreign text.
+        /// Who decided, according to the reply (§6.3.2): a person, or one of the person's rules.
+        /// Untrusted text.
         decided_by: Option<String>,
-        /// Why it did not count; none if it did.
+        /// Why the reply did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
     },
-    /// Someone said that a question was presented.
+    /// A subscriber reported that it presented an ask.
     Presented {
-        /// The question that it names.
+        /// The token that the report names.
         reply_token: ReplyToken,
-        /// Who said so.
+        /// The principal that reported it.
         principal: Principal,
-        /// How much time is left from now; 0 if it did not count.
+        /// How much time is left from now; 0 if the report did not count.
         left_us: u64,
-        /// Why it did not count; none if it did.
+        /// Why the report did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
     },
-    /// The time of a question started because someone is there for whom it does not wait.
+    /// The clock of an ask started because a subscriber is connected for which it does not wait.
     ClockStarted {
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
     },
-    /// Someone wanted more time.
+    /// A subscriber requested more time.
     Extended {
-        /// The question that it names.
+        /// The token that the request names.
         reply_token: ReplyToken,
-        /// Who.
+        /// The principal that requested it.
         principal: Principal,
-        /// How much more they wanted.
+        /// How much more time was requested.
         by_seconds: u64,
-        /// How much time is left from now; 0 if it did not count.
+        /// How much time is left from now; 0 if the request did not count.
         left_us: u64,
-        /// Why it did not count; none if it did.
+        /// Why the request did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
     },
-    /// Someone wanted the time to stand still.
+    /// A subscriber requested a pause.
     Paused {
-        /// The question that it names.
+        /// The token that the request names.
         reply_token: ReplyToken,
-        /// Who.
+        /// The principal that requested it.
         principal: Principal,
-        /// How long it can stand still at most; 0 if it did not count.
+        /// How long the clock can stay paused at most; 0 if the request did not count.
         left_us: u64,
-        /// Why it did not count; none if it did.
+        /// Why the request did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
     },
-    /// Someone let the time go on.
+    /// A subscriber ended a pause.
     Resumed {
-        /// The question that it names.
+        /// The token that the request names.
         reply_token: ReplyToken,
-        /// Who.
+        /// The principal that requested it.
         principal: Principal,
-        /// How much time is left from now; 0 if it did not count.
+        /// How much time is left from now; 0 if the request did not count.
         left_us: u64,
-        /// Why it did not count; none if it did.
+        /// Why the request did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
     },
-    /// A question was settled.
+    /// An ask was settled.
     Settled {
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
-        /// How.
+        /// How it was settled.
         resolution: Resolution,
-        /// By what.
+        /// What settled it.
         decided_by: aaep::extension::DecidedBy,
     },
 }
 
-/// Why a reply, or a wish for more time, did not count. Only the audit log hears it (§6.3.4).
+/// Why a reply, or a request for more time, did not count. Only the audit log records this
+/// (§6.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyRefusal {
-    /// There is no such subscription, or it is somebody else's.
+    /// The subscription does not exist, or belongs to another principal.
     NotYourSubscription,
-    /// Whoever replied may listen but not answer.
+    /// The principal may listen but not answer.
     MayNotReply,
-    /// No question has this token.
+    /// No ask has this token.
     UnknownToken,
-    /// The question is settled.
+    /// The ask is already settled.
     AlreadySettled,
-    /// The principal that asked may not answer (ruling 37).
+    /// The principal that made the ask may not answer it (ruling 37).
     OwnAsk,
-    /// The time is over.
+    /// The time is up.
     TooLate,
-    /// By its own timestamp, it was decided after the time was over (ruling 13).
+    /// By its own timestamp, the reply was decided after the time was up (ruling 13).
     StampedLate,
-    /// This subscription was not asked.
+    /// This subscription was not sent the ask.
     NotAsked,
-    /// The reply is of the wrong kind for the question.
+    /// The reply is of the wrong kind for the ask.
     WrongKind,
-    /// The decision or answer is not one that the question allows.
+    /// The ask does not allow this decision or answer.
     NotAllowed,
     /// A rule accepted what only a person may accept (ruling 35).
     NotByRule,
-    /// This subscription was not granted what it takes to change the time.
+    /// The terms of this subscription do not allow it to change the time.
     NotGranted,
-    /// The agent stated no maximum, so that its timeout stands.
+    /// The agent stated no maximum, so its timeout stands.
     NoMaximum,
-    /// The question is open until the agent's maximum already.
+    /// The ask is already open until the agent's maximum.
     AtMaximum,
-    /// It was presented or paused before, or is not paused.
+    /// The ask was presented or paused before, or is not paused.
     NotNow,
-    /// The time of the question was changed too often.
+    /// The time of the ask was changed too often.
     TooManyChanges,
 }

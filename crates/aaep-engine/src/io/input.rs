@@ -1,4 +1,4 @@
-//! What can happen to the engine.
+//! Everything that can happen to the engine.
 
 use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
 use aaep::reply::{ClarificationReply, ConfirmationReply};
@@ -8,221 +8,223 @@ use super::{AgentTags, Hears, Principal};
 use crate::audience::SubscriberKey;
 use crate::terms::Door;
 
-/// Something happened.
+/// Something that happened, for the engine to handle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// An agent offers an event. The caller has read it strictly; what the agent left out was filled
-    /// in with [`crate::Engine::fill`].
+    /// An agent publishes an event. The caller has read it strictly and has filled in what the
+    /// agent left out with [`crate::Engine::fill`].
     Publish {
-        /// Who speaks. A session belongs to the principal that began it.
+        /// The principal that publishes. A session belongs to the principal that began it.
         principal: Principal,
-        /// What decides who hears the session; of its first event they count for the whole session.
+        /// The tags that decide which subscribers hear the session. Those of its first event count
+        /// for the whole session.
         tags: AgentTags,
         /// The event.
         event: Box<Event>,
     },
-    /// The hub itself has something to say in a session, to everyone who hears it, past filter and rate.
+    /// The hub announces something in a session to everyone who hears it, past filters and rates.
     Announce {
         /// The session.
         session_id: SessionId,
-        /// What it says.
+        /// The text of the announcement.
         words: String,
     },
     /// An agent no longer needs an answer (§6.8).
     Withdraw {
-        /// Who asked.
+        /// The principal that asked.
         principal: Principal,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
     },
-    /// Someone wants to listen.
+    /// A subscriber requests a subscription.
     Subscribe {
-        /// Who.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// Whether they may, and if not why.
+        /// Whether it may subscribe, and if not, why.
         door: Door,
-        /// Whether they may answer questions.
+        /// Whether it may answer asks.
         may_reply: bool,
-        /// Whom they may hear.
+        /// Which agents it may hear.
         hears: Hears,
-        /// What they want.
+        /// The handshake request.
         request: Box<SubscriptionRequest>,
-        /// Where they want to go on, if they were here before.
+        /// Where to continue, if it was subscribed before.
         resume: Option<Resume>,
     },
-    /// A subscriber sends another request on the connection that it has. From here on these terms take
-    /// the place of those that it had; nothing is told twice. If they are not granted, the ones that it
-    /// had stay.
+    /// A subscriber sends another request on its connection. From here on the new terms replace the
+    /// old ones, and nothing is sent twice. If the new terms are not granted, the old ones stay.
     Replace {
-        /// Which subscriber.
+        /// The subscriber.
         subscriber: SubscriberKey,
-        /// Whether it may, and if not why.
+        /// Whether it may subscribe, and if not, why.
         door: Door,
-        /// What it wants.
+        /// The handshake request.
         request: Box<SubscriptionRequest>,
     },
-    /// A subscriber wants other terms (§5.7).
+    /// A subscriber requests other terms (§5.7).
     Renegotiate {
-        /// Who says so.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// What they want.
+        /// The requested change.
         change: Box<SubscriptionRenegotiate>,
     },
     /// A subscriber leaves for good (§5.8).
     Close {
-        /// Who says so.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// What they said.
+        /// The message from the subscriber.
         message: Box<SubscriptionClose>,
     },
     /// The producer ends a subscription (§5.8).
     End {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
-        /// Why.
+        /// The reason for the subscriber.
         reason: EndReason,
     },
     /// The connection of a subscriber broke; it may come back (ruling 4).
     Disconnect {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
     },
-    /// A subscriber is back on its subscription (ruling 20).
+    /// A subscriber reconnects to its subscription (ruling 20).
     Reconnect {
-        /// Who says so.
+        /// The principal of the subscriber.
         principal: Principal,
         /// The subscription.
         subscription_id: SubscriptionId,
-        /// The last event that it got.
+        /// The last event that it received.
         last_event_id: Option<EventId>,
     },
-    /// The wire of a subscriber takes nothing for now.
+    /// The wire of a subscriber accepts nothing for now.
     Block {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
     },
-    /// The wire of a subscriber, which takes nothing for now, gave back everything that came after this event: none
-    /// of it was sent. It is told again when the wire takes something, what is urgent first.
+    /// A blocked wire returned everything after this event unsent. The engine sends it again when
+    /// the wire accepts data, critical events first.
     TakeBack {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
-        /// The last event that was sent, or is being sent.
+        /// The last event that was sent or is being sent.
         last_event_id: EventId,
     },
-    /// It takes something again, or has taken all that it was sent before [`Output::More`](super::Output::More).
+    /// The wire of a subscriber accepts data again, or has taken everything that was sent before
+    /// [`Output::More`](super::Output::More).
     Unblock {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
     },
-    /// A session that is over is deleted: nobody is told any of it any more, not who comes back and not who is
-    /// behind, who hears that something is missing. One that runs stays.
+    /// Deletes an ended session. It is no longer delivered to anyone; subscribers that reconnect or
+    /// lag behind are told that something is missing. A running session is not deleted.
     DeleteSession {
-        /// Which session.
+        /// The session.
         session_id: SessionId,
     },
-    /// The hub ends a session that runs: everyone hears so, and its questions are withdrawn.
+    /// The hub ends a running session. Everyone is told, and its asks are withdrawn.
     EndSession {
-        /// Which session.
+        /// The session.
         session_id: SessionId,
-        /// Why.
+        /// Why the hub ends it.
         why: SessionEnd,
     },
-    /// Someone answers a confirmation.
+    /// A subscriber answers a confirmation.
     Confirm {
-        /// Who.
+        /// The principal that answers.
         principal: Principal,
-        /// The answer.
+        /// The reply.
         reply: Box<ConfirmationReply>,
     },
-    /// Someone answers a clarification.
+    /// A subscriber answers a clarification.
     Clarify {
-        /// Who.
+        /// The principal that answers.
         principal: Principal,
-        /// The answer.
+        /// The reply.
         reply: Box<ClarificationReply>,
     },
-    /// A subscriber has presented a question to the person (`docs/extension.md`, as those below).
+    /// A subscriber has presented an ask to the person (`docs/extension.md`, like those below).
     Presented {
-        /// Who says so.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// The subscription on which the question came.
+        /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
     },
-    /// Someone needs more time to answer.
+    /// A subscriber requests more time to answer.
     Extend {
-        /// Who.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// The subscription on which the question came.
+        /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
-        /// How much more; what goes beyond the agent's maximum is cut.
+        /// How much more time; anything beyond the agent's maximum is cut off.
         by_seconds: u64,
     },
-    /// Someone wants the time to answer to stand still.
+    /// A subscriber requests that the time to answer be paused.
     Pause {
-        /// Who.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// The subscription on which the question came.
+        /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
     },
-    /// The time to answer goes on after a pause.
+    /// A subscriber ends a pause.
     Resume {
-        /// Who says so.
+        /// The principal of the subscriber.
         principal: Principal,
-        /// The subscription on which the question came.
+        /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
     },
     /// Time has passed.
     Tick,
 }
 
-/// Where a subscriber wants to go on (ruling 20).
+/// Where a subscriber wants to continue (ruling 20).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// Its earlier subscription, which the new one takes the place of. Only it knows what was held
-    /// and merged; without it, a subscriber with a rate or a pace cannot go on exactly.
+    /// Its earlier subscription, which the new one replaces. Only that subscription knows what was
+    /// held back and merged. Without it, a subscriber with a rate or a pace cannot continue
+    /// exactly.
     pub subscription_id: Option<SubscriptionId>,
-    /// The last event that it got.
+    /// The last event that it received.
     pub last_event_id: Option<EventId>,
 }
 
 /// Why the hub ends a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// Nothing was heard of its agent for so long, and it is not there.
+    /// Its agent is not connected and has sent nothing for a long time.
     Silent {
-        /// How long.
+        /// How long the agent was silent.
         after_us: u64,
     },
-    /// Someone who looks after the hub said so.
+    /// An administrator of the hub ended it.
     ByHand,
 }
 
 /// Why a producer ends a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// It stops. A hub says so when it stops, without ending the subscription: who comes back when it runs again goes on
-    /// where it was.
+    /// The producer stops. A hub announces this without ending the subscription: a subscriber that
+    /// reconnects to the restarted hub continues where it was.
     ProducerShutdown,
-    /// Whoever listens may not any more.
+    /// The subscriber may not listen any more.
     AccessEnded,
     /// What the subscriber may do has changed, such as whether it may answer.
     PermissionChanged,
-    /// The subscriber took too little for too long.
+    /// The subscriber accepted too little data for too long.
     TooSlow,
-    /// It was away, and a newer subscription of the same principal needed its place.
+    /// The subscriber was away, and a newer subscription of the same principal needed its slot.
     GaveWay,
 }
 
 impl EndReason {
-    /// As machines name it, of the form that [`aaep::ReasonName`] demands.
+    /// The reason for machines, in the form that [`aaep::ReasonName`] demands.
     pub fn code(self) -> &'static str {
         match self {
             EndReason::ProducerShutdown => "producer_shutdown",
@@ -233,7 +235,7 @@ impl EndReason {
         }
     }
 
-    /// As people are told, with what they can do.
+    /// The reason for people, with what they can do.
     pub fn words(self) -> &'static str {
         match self {
             EndReason::ProducerShutdown => {

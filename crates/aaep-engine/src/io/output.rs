@@ -1,4 +1,4 @@
-//! What the engine wants to be done.
+//! Everything that the engine asks its caller to do.
 
 use std::sync::Arc;
 
@@ -10,124 +10,127 @@ use crate::audience::SubscriberKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
 
-/// Something is to be done.
+/// Something for the caller to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// The event stands; the agent is told when it is stored.
+    /// The event was admitted. The agent is told once it is stored.
     Published {
-        /// Who spoke.
+        /// The principal that published it.
         principal: Principal,
         /// The event.
         event_id: EventId,
     },
-    /// The event was refused; nothing of it remains.
+    /// The event was refused, and no trace remains.
     Refused {
-        /// Who spoke.
+        /// The principal that published it.
         principal: Principal,
         /// The event.
         event_id: EventId,
-        /// Why.
+        /// Why it was refused.
         refusal: Refusal,
     },
-    /// An event is part of a session's history: an agent's, or one that the engine made. To be
-    /// stored before anyone is told that it stands.
+    /// An event became part of a session's history: an agent's, or one that the engine made. It
+    /// must be stored before anyone is told that it was admitted.
     Record(Record),
-    /// Until when a question can be answered, to be stored in place of what was stored of it before.
+    /// How long an ask can be answered. It replaces what was stored for this ask before.
     Time(AskTimeRecord),
-    /// A subscription to be stored, in place of an earlier one with its id.
+    /// A subscription to store. It replaces an earlier one with the same id.
     Remember(Box<Subscription>),
-    /// A subscription is over and needs not be stored any more.
+    /// A subscription ended and no longer needs to be stored.
     Forget {
-        /// Which one.
+        /// The subscription.
         subscription_id: SubscriptionId,
     },
-    /// A subscription is there again after a stop; its subscriber is away until it comes back.
+    /// A subscription was restored after a restart. Its subscriber is away until it reconnects.
     Recovered {
-        /// The subscriber, from now on.
+        /// The key of the subscriber from now on.
         subscriber: SubscriberKey,
         /// Its subscription.
         subscription_id: SubscriptionId,
     },
-    /// An encoded event goes to these subscribers.
+    /// An encoded event to send to these subscribers.
     Deliver {
-        /// The event, shared by all.
+        /// The encoded event, shared by all of them.
         frame: Arc<Frame>,
-        /// To whom.
+        /// The subscribers.
         to: Vec<SubscriberKey>,
     },
-    /// More waits for a subscriber than goes at a time. When its wire has taken what it was sent until now,
-    /// [`Input::Unblock`](super::Input::Unblock) says so, and the next part follows.
+    /// The subscriber has more pending events than one batch. When its wire has taken what was sent
+    /// so far, the caller reports [`Input::Unblock`](super::Input::Unblock), and the next batch
+    /// follows.
     More {
-        /// For whom.
+        /// The subscriber.
         subscriber: SubscriberKey,
     },
-    /// Terms were granted: the answer to a request or a renegotiation.
+    /// Terms were granted, in answer to a request or a renegotiation.
     Accepted {
-        /// The subscriber, from now on.
+        /// The key of the subscriber from now on.
         subscriber: SubscriberKey,
-        /// The message for it.
+        /// The message for the subscriber.
         message: Box<SubscriptionAccepted>,
     },
-    /// A subscriber goes on where it was: the answer to a return, after the terms if it wanted some.
+    /// A subscriber continues where it was. This answers a reconnection, and follows the terms if
+    /// it requested some.
     Resumed {
         /// The subscriber.
         subscriber: SubscriberKey,
-        /// Whether it is told everything that it missed; if not, it is told so.
+        /// Whether it is sent everything that it missed. If not, it is told about the gap.
         is_complete: bool,
     },
-    /// Terms were not granted. A subscriber that had some has none any more.
+    /// Terms were not granted. A subscriber that had terms loses them.
     Rejected {
         /// The subscriber that lost its terms; none for a new one.
         subscriber: Option<SubscriberKey>,
-        /// The message for it.
+        /// The message for the subscriber.
         message: Box<SubscriptionRejected>,
     },
-    /// The producer ends the subscription of a subscriber that is here: the message for it, before its
-    /// connection is closed.
+    /// The producer ends the subscription of a connected subscriber. Send it the message before
+    /// closing the connection.
     Ended {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
-        /// The message for it.
+        /// The message for the subscriber.
         message: Box<SubscriptionClose>,
     },
-    /// A subscription is over.
+    /// A subscription ended.
     Closed {
-        /// Whose.
+        /// The subscriber.
         subscriber: SubscriberKey,
     },
-    /// An answer to whoever said something about a subscription that is not theirs, or not there.
+    /// The answer to a request about a subscription that does not exist or belongs to another
+    /// principal.
     NoSuchSubscription,
     /// The answer to a reply: whether it counted, and nothing else (ruling 12).
     Replied {
         /// Whether it was the reply that counts.
         is_accepted: bool,
     },
-    /// The answer to who said something about the time of a question: whether it counts, and nothing
-    /// else (ruling 12).
+    /// The answer to a request about the time of an ask: whether it counts, and nothing else
+    /// (ruling 12).
     TimeReplied {
         /// Whether it counts.
         is_accepted: bool,
     },
-    /// An answer to an agent that withdrew a question that is not open, or not its own; which of the
-    /// two, it does not learn.
+    /// The answer to an agent that withdrew an ask that is not open, or is not its own. The agent
+    /// does not learn which of the two applies.
     NoSuchAsk {
-        /// Who spoke.
+        /// The principal that withdrew it.
         principal: Principal,
-        /// The question that it named.
+        /// The token that it named.
         reply_token: ReplyToken,
     },
-    /// A question is settled: this is the agent's answer.
+    /// An ask is settled: this is the answer for the agent.
     Resolved {
-        /// Who spoke.
+        /// The principal that asked.
         principal: Principal,
-        /// The question.
+        /// The token of the ask.
         reply_token: ReplyToken,
         /// How it was settled.
         resolution: Resolution,
         /// What settled it.
         decided_by: aaep::extension::DecidedBy,
     },
-    /// For the audit log: what happened to questions and why, without leaving anything out.
+    /// For the audit log: what happened to asks and why, without omission.
     Audit(Audit),
 }
 
@@ -138,15 +141,15 @@ pub enum Refusal {
     Order(OrderViolation),
     /// The session belongs to another principal.
     NotYourSession,
-    /// The token of the question was used before (§6.2.2).
+    /// The token of the ask was used before (§6.2.2).
     TokenUsed,
-    /// Another question with this token is open.
+    /// Another ask with this token is open.
     TokenOpen,
-    /// It has data of our own extension with which only the hub says how questions were settled, or
+    /// It has data of our own extension with which only the hub states how asks were settled, or
     /// how something was delivered.
     SpeaksForTheHub,
-    /// It has data of our own extension that an agent may state, but not here or not so: what to do
-    /// instead.
+    /// It has data of our own extension that an agent may state, but not here or not in this form.
+    /// The text says what to do instead.
     MisusesExtension(&'static str),
     /// Its timestamp is further from our clock than [`crate::MAX_CLOCK_DIFFERENCE_US`]: set the clock
     /// of the agent, or leave the timestamp out and the hub stamps the event.
@@ -154,21 +157,23 @@ pub enum Refusal {
         /// How far the timestamp is ahead of our clock, or behind it if negative.
         ahead_us: i64,
     },
-    /// Silence would accept an action that is not stated to be of low risk and reversible (rulings 16 and 35).
+    /// Silence would accept an action that is not stated to be of low risk and reversible (rulings
+    /// 16 and 35).
     UnsafeDefault,
-    /// The same action waits for an answer already; wait for it, or withdraw it (§6.1).
+    /// The same action is already waiting for an answer. Wait for the answer, or withdraw the ask
+    /// (§6.1).
     AlreadyAsked,
-    /// Something of it is longer than is kept.
+    /// A field is longer than what is kept.
     TooLong {
-        /// Which field.
+        /// The field.
         what: &'static str,
         /// How many bytes it may have.
         max_bytes: usize,
     },
-    /// There are too many open questions, sessions or events.
+    /// There are too many open asks, sessions or events.
     TooMany(&'static str),
-    /// The principal has as many of these as one may have; others may have theirs.
+    /// The principal has reached its share of these. Other principals may still have theirs.
     OverShare(&'static str),
-    /// An event with this id came before; the first one stands.
+    /// An event with this id was admitted before and stands.
     Repeated,
 }

@@ -3,7 +3,7 @@
 use aaep::Payload;
 
 use crate::boundary::count_words;
-use crate::budget::Budget;
+use crate::budget::RateBudget;
 use crate::clock::SECOND_US;
 
 /// How far announcing may lag before more text is held and merged (§5.3.1.11). Only text waits for it;
@@ -13,7 +13,7 @@ pub const MAX_ANNOUNCING_US: u64 = 2 * SECOND_US;
 /// The rate and the pace that were negotiated for one subscriber.
 #[derive(Debug)]
 pub(crate) struct DeliveryLimits {
-    budget: Option<Budget>,
+    budget: Option<RateBudget>,
     pace_wpm: Option<u64>,
     /// An estimate of when the subscriber has announced everything it received.
     announcing_until_us: u64,
@@ -28,7 +28,7 @@ impl DeliveryLimits {
         if max_events_per_second.is_none() && pace_wpm.is_none() {
             return None;
         }
-        let budget = max_events_per_second.map(Budget::new);
+        let budget = max_events_per_second.map(RateBudget::new);
         Some(Box::new(DeliveryLimits { budget, pace_wpm, announcing_until_us: 0 }))
     }
 
@@ -37,7 +37,7 @@ impl DeliveryLimits {
         self.pace_wpm = pace_wpm;
         match (&mut self.budget, max_events_per_second) {
             (Some(budget), Some(max)) => budget.set_max(max),
-            (budget, max) => *budget = max.map(Budget::new),
+            (budget, max) => *budget = max.map(RateBudget::new),
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Cursor;
 use super::place::CursorSnapshot;
 use crate::audience::{Audience, SessionKey, TextKey, Unit};
-use crate::ids::Digest;
+use crate::ids::IdDigest;
 
 /// How many of the last sent events are remembered, in case the connection lost them.
 const REMEMBERED: usize = 128;
@@ -80,7 +80,7 @@ impl CursorMemory {
 /// An event that was sent, and where the subscriber was right after it.
 #[derive(Debug, Clone)]
 struct RememberedEvent {
-    id: Digest,
+    id: IdDigest,
     position: SentPosition,
     /// Whether it was an ask that was sent late, outside its place in the log.
     is_late_ask: bool,
@@ -158,7 +158,7 @@ impl Cursor {
         }
         memory.sent.reserve_exact(1);
         let position = SentPosition::InLog(at, critical_at, memory.details.clone());
-        memory.sent.push(RememberedEvent { id: Digest::of(id), position, is_late_ask });
+        memory.sent.push(RememberedEvent { id: IdDigest::of(id), position, is_late_ask });
     }
 
     /// Moves to right after the event that the subscriber received last. Returns the digests of the ids of
@@ -169,9 +169,9 @@ impl Cursor {
         audience: &Audience,
         known: KnownOrder,
         text_end_before: impl FnMut(&TextKey, u64) -> Option<u64>,
-    ) -> Option<Vec<Digest>> {
+    ) -> Option<Vec<IdDigest>> {
         let sent = self.memory.as_ref().map(|memory| &memory.sent);
-        let digest = Digest::of(last);
+        let digest = IdDigest::of(last);
         if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == digest)) {
             let memory = self.memory.as_mut()?;
             let again = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_ask);
@@ -259,8 +259,8 @@ impl Cursor {
             let known = |unit: &&Unit| unit.order >= self.doubtful_before().max(known_from);
             let Some(unit) = old.unit(at).filter(known) else { continue };
             let position = before(&SentPosition::InLog(at + 1, at + 1, None));
-            let is_new = |id: &Digest| !self.remembers(*id);
-            let ids = unit.ids(old.number).map(|id| Digest::of(&id));
+            let is_new = |id: &IdDigest| !self.remembers(*id);
+            let ids = unit.ids(old.number).map(|id| IdDigest::of(&id));
             for id in ids.into_iter().filter(is_new) {
                 let it = RememberedEvent { id, position: position.clone(), is_late_ask: false };
                 sent.push((at + 1, it));
@@ -325,7 +325,7 @@ impl Cursor {
         self.memory.as_ref().is_some_and(|memory| memory.critical_waits)
     }
 
-    fn remembers(&self, id: Digest) -> bool {
+    fn remembers(&self, id: IdDigest) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.sent.iter().any(|sent| sent.id == id))
     }
 

@@ -1,8 +1,8 @@
 //! Accepted asks whose action has not been done yet (§2.3.5, §4.3.1, §4.5.3, rulings 17, 35).
 //!
-//! A grant covers one invocation by the agent that asked, in the turn in which it asked, and nothing
-//! worse than what was presented. Nothing here ever makes a grant of its own; in doubt there is one
-//! grant less, and the agent asks again.
+//! A grant covers one invocation by the agent that asked, in the turn in which it asked, and
+//! nothing worse than what was presented. Nothing here creates a grant by itself. When in doubt
+//! there is one grant less, and the agent asks again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::stakes::{ActionStakes, StatedRisk, StatedUndo};
 /// The most accepted actions of a session that wait to be done.
 pub const MAX_GRANTS: usize = 64;
 
-/// About how much memory one grant takes, the longest name of a tool counted.
+/// About how much memory one grant takes, with the longest tool name.
 const BYTES_EACH: usize = 320;
 
-/// Who accepted an action.
+/// What accepted an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantedBy {
-    /// A person replied, or a rule of the person where a rule may.
+    /// A person replied, or one of the person's rules where a rule may.
     Reply,
-    /// Nobody: the time was over or nobody could be asked, and the default is accept.
+    /// The default, which is accept: time was up, or nobody could be asked.
     Default,
 }
 
 impl From<&DecidedBy> for GrantedBy {
-    /// Whatever is not known to be a reply counts as a default.
+    /// Anything that is not known to be a reply counts as a default.
     fn from(decided_by: &DecidedBy) -> Self {
         match decided_by {
             DecidedBy::Reply => GrantedBy::Reply,
@@ -39,24 +39,25 @@ impl From<&DecidedBy> for GrantedBy {
     }
 }
 
-/// That an action was accepted: which one, for whom, and by whom.
+/// An accepted action: which one, for which agent, and accepted by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The agent that asked; no other one may use it.
+    /// The agent that asked. No other agent may use the grant.
     pub agent_id: Arc<str>,
-    /// The tool that may be invoked; any where the ask named none.
+    /// The tool that may be invoked; any tool if the ask named none.
     pub tool: Option<ToolName>,
-    /// What exactly was accepted, where the ask said so: then the invocation has to state the
+    /// The digest of the exact action, if the ask stated one. The invocation then has to state the
     /// same digest.
     pub digest: Option<[u8; 32]>,
     /// What the ask presented.
     pub presented: ActionStakes,
-    /// Who accepted it.
+    /// What accepted it.
     pub granted_by: GrantedBy,
 }
 
 impl Grant {
-    /// What the accept of an ask allows: exactly one action, one tool, or one tool of any name.
+    /// The grant for the ask in this event: exactly one action, one tool, or one invocation of any
+    /// tool.
     pub fn asked_by(event: &Event, granted_by: GrantedBy) -> Self {
         let presented = match &event.payload {
             Payload::AwaitingConfirmation(asked) => ActionStakes::presented(asked),
@@ -73,7 +74,8 @@ impl Grant {
         Grant { agent_id, tool, digest, presented, granted_by }
     }
 
-    /// What the accept of an ask allows that was not seen: nobody is accused on a guess.
+    /// The grant for an ask that was not seen. It covers anything, because nobody is accused on a
+    /// guess.
     pub(super) fn unseen(agent_id: &str, granted_by: GrantedBy) -> Self {
         let presented = ActionStakes::WORST;
         Grant { agent_id: agent_id.into(), tool: None, digest: None, presented, granted_by }
@@ -83,7 +85,7 @@ impl Grant {
         self.tool.as_ref() == Some(tool)
     }
 
-    /// Whether the action is no worse than what was accepted.
+    /// Whether the action is not worse than what was accepted.
     fn covers(&self, done: ActionStakes) -> bool {
         let is_presented = self.presented.covers_undo(done) && self.presented.covers_risk(done);
         is_presented
@@ -93,7 +95,7 @@ impl Grant {
             }
     }
 
-    /// In which way the action is worse than what was accepted.
+    /// In what way the action is worse than what was accepted.
     fn weakness(&self, tool: ToolName, done: ActionStakes) -> OrderViolation {
         if self.granted_by == GrantedBy::Default {
             OrderViolation::AcceptedByDefault { tool }
@@ -107,36 +109,37 @@ impl Grant {
     }
 }
 
-/// An invocation, as far as grants look at it.
-struct Invocation<'a> {
+/// The parts of an invocation that grants compare.
+struct InvokedAction<'a> {
     agent_id: &'a str,
     tool: &'a ToolName,
     digest: Option<[u8; 32]>,
     stakes: ActionStakes,
 }
 
-/// The grants of a session, the oldest first.
+/// The unused grants of a session, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Grants(VecDeque<Grant>);
+pub(super) struct OpenGrants(VecDeque<Grant>);
 
-impl Grants {
-    /// Adds a grant. Past the bound the oldest one is given back: consent that was not used for so
-    /// long is the one that is safest to ask for again.
+impl OpenGrants {
+    /// Adds a grant. Beyond the bound, the oldest one is returned: consent that was unused for the
+    /// longest time is the safest to ask for again.
     pub(super) fn add(&mut self, grant: Grant) -> Option<Grant> {
         let displaced = if self.0.len() >= MAX_GRANTS { self.0.pop_front() } else { None };
         self.0.push_back(grant);
         displaced
     }
 
-    /// The turn of an agent is over: what it did not use, it has to ask for again.
+    /// Ends the turn of an agent, which has to ask again for everything that it did not use.
     pub(super) fn end_turn(&mut self, agent_id: &str) {
         self.0.retain(|grant| *grant.agent_id != *agent_id);
     }
 
-    /// Whether an invocation that needs an accept is covered, and if not, what was accepted instead.
+    /// Checks that an invocation that needs an accept is covered. The error says what was accepted
+    /// instead.
     pub(super) fn check(&self, event: &Event, invoked: &ToolInvoked) -> Result<(), OrderViolation> {
         let invocation = self.invocation(event, invoked);
-        if self.find(&invocation).is_some() { Ok(()) } else { Err(self.refuse(&invocation)) }
+        if self.find(&invocation).is_some() { Ok(()) } else { Err(self.refusal_for(&invocation)) }
     }
 
     /// Uses the grant that covers the invocation, if there is one.
@@ -145,33 +148,39 @@ impl Grants {
         self.0.remove(at)
     }
 
-    /// Nobody looks for the digest of an invocation where no grant has one.
-    fn invocation<'a>(&self, event: &'a Event, invoked: &'a ToolInvoked) -> Invocation<'a> {
+    /// The digest of the invocation is read only if a grant has one.
+    fn invocation<'a>(&self, event: &'a Event, invoked: &'a ToolInvoked) -> InvokedAction<'a> {
         let matters = self.0.iter().any(|grant| grant.digest.is_some());
         let digest = if matters { stated_digest(event).map(|digest| digest.bytes()) } else { None };
         let agent_id = &event.envelope.producer.agent_id;
-        Invocation { agent_id, tool: &invoked.tool, digest, stakes: ActionStakes::invoked(invoked) }
+        InvokedAction {
+            agent_id,
+            tool: &invoked.tool,
+            digest,
+            stakes: ActionStakes::invoked(invoked),
+        }
     }
 
-    /// The grants of one agent, with their places.
+    /// The grants of one agent, with their indexes.
     fn of<'a>(&'a self, agent_id: &'a str) -> impl Iterator<Item = (usize, &'a Grant)> {
         self.0.iter().enumerate().filter(move |(_, grant)| *grant.agent_id == *agent_id)
     }
 
-    /// Whether a grant for exactly one action of this tool is unused.
-    fn is_bound(&self, agent_id: &str, tool: &ToolName) -> bool {
+    /// Whether there is an unused grant for exactly one action of this tool.
+    fn has_exact_grant(&self, agent_id: &str, tool: &ToolName) -> bool {
         self.of(agent_id).any(|(_, grant)| grant.digest.is_some() && grant.is_for(tool))
     }
 
     /// The grant that an invocation uses: the one for exactly this action, else the oldest for its
-    /// tool, else the oldest for any. While a grant for exactly one action of the tool is unused, no
-    /// other covers one that needs an accept: what was accepted may have been changed.
+    /// tool, else the oldest for any tool. While a grant for exactly one action of the tool is
+    /// unused, no other grant covers an invocation that needs an accept, because the accepted
+    /// action may have been changed.
     ///
-    /// A grant for this tool is used even by an invocation that calls itself harmless, because
-    /// that was the accepted action (§4.5.3): left over, it would cover a second one that nobody
-    /// accepted. A grant for any tool waits for the one that needs it, because which of the harmless
-    /// ones between was meant cannot be known.
-    fn find(&self, done: &Invocation<'_>) -> Option<usize> {
+    /// A grant for this tool is used even by an invocation that claims to be harmless, because that
+    /// was the accepted action (§4.5.3). If the grant were left over, it would cover a second
+    /// action that nobody accepted. A grant for any tool waits for an invocation that needs it,
+    /// because it cannot be known which of the harmless ones in between was meant.
+    fn find(&self, done: &InvokedAction<'_>) -> Option<usize> {
         let needs_accept = done.stakes.needs_accept();
         let first = |fits: &dyn Fn(&Grant) -> bool| {
             let is_enough = |it: &Grant| !needs_accept || it.covers(done.stakes);
@@ -179,7 +188,7 @@ impl Grants {
         };
         let exact =
             first(&|it| it.digest.is_some() && it.digest == done.digest && it.is_for(done.tool));
-        if exact.is_some() || (needs_accept && self.is_bound(done.agent_id, done.tool)) {
+        if exact.is_some() || (needs_accept && self.has_exact_grant(done.agent_id, done.tool)) {
             return exact;
         }
         let named = first(&|it| it.digest.is_none() && it.is_for(done.tool));
@@ -187,15 +196,15 @@ impl Grants {
         named.or_else(|| if needs_accept { any() } else { None })
     }
 
-    /// Why no grant covers an invocation that needs one. What a person accepted says more than
-    /// what was accepted by default.
-    fn refuse(&self, done: &Invocation<'_>) -> OrderViolation {
+    /// Why no grant covers an invocation that needs one. An accept by a person explains more than
+    /// an accept by default.
+    fn refusal_for(&self, done: &InvokedAction<'_>) -> OrderViolation {
         let tool = done.tool.clone();
         let best = |fits: &dyn Fn(&Grant) -> bool| {
             let mine = || self.of(done.agent_id).map(|(_, it)| it).filter(|it| fits(it));
             mine().find(|it| it.granted_by == GrantedBy::Reply).or_else(|| mine().next())
         };
-        if self.is_bound(done.agent_id, done.tool) {
+        if self.has_exact_grant(done.agent_id, done.tool) {
             let exact =
                 best(&|it| it.digest.is_some() && it.digest == done.digest && it.is_for(done.tool));
             return match (exact, done.digest) {

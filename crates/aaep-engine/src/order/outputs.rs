@@ -1,15 +1,16 @@
-//! Outputs: chunks that follow each other without gap until the last one (§4.3.3, §4.5.4, ruling 11).
+//! Outputs: chunks that follow each other without gaps until the last one (§4.3.3, §4.5.4, ruling
+//! 11).
 //!
-//! Positions count code points, per `output_id`; chunks without one make up one output per session.
-//! An agent may count its own text or what is sent of it, which differ where its text is not in Normalization Form C
-//! (ruling 34). The text itself is never kept.
+//! Positions count code points, per `output_id`. Chunks without an id form one output per session.
+//! An agent may count its own text or the text as it is sent; these differ where its text is not in
+//! Normalization Form C (ruling 34). The text itself is never kept.
 
 use std::sync::Arc;
 
 use aaep::OutputId;
 use aaep::event::action::OutputStreaming;
 
-use super::seen::{MAX_SEEN, Seen};
+use super::seen::{MAX_SEEN, UsedIds};
 use super::violation::OrderViolation;
 use crate::ids::is_made_output;
 use crate::nfc;
@@ -17,29 +18,29 @@ use crate::nfc;
 /// The most outputs of a session.
 pub const MAX_OUTPUTS: usize = MAX_SEEN;
 
-/// The most outputs of a session that are unfinished at a time.
+/// The most outputs of a session that may be unfinished at a time.
 pub const MAX_OPEN_OUTPUTS: usize = 256;
 
 /// About how much memory one unfinished output takes.
 const BYTES_EACH: usize = 152;
 
-/// The name under which the output of the session is remembered; no `output_id` looks like it.
+/// The name under which the output without an id is remembered. No `output_id` is empty.
 const OF_SESSION: &str = "";
 
 /// An output that has begun and has not had its last chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOutput {
-    /// The output; none for the one of the session.
+    /// The id; `None` for the output without an id.
     pub output_id: Option<OutputId>,
-    /// Where its next chunk begins, in code points, as its text is sent.
+    /// Where its next chunk begins, in code points, counted in the text as it is sent.
     pub next_position: u64,
-    /// The same as the agent counts, whose text may have another normal form (ruling 34).
+    /// The same position as the agent counts it, whose text may not be normalized (ruling 34).
     pub counted_to: u64,
     /// The agent that wrote the latest chunk.
     pub agent_id: Arc<str>,
 }
 
-/// How the output of a session that has no id stands.
+/// The state of the output without an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamelessOutput {
     /// It has not begun.
@@ -52,16 +53,17 @@ pub(crate) enum NamelessOutput {
 
 /// The outputs of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Outputs {
-    /// The unfinished ones, in the order in which they began.
+pub(super) struct SessionOutputs {
+    /// The unfinished outputs, in the order in which they began.
     open: Vec<OpenOutput>,
-    /// The ids of those that are complete.
-    complete: Seen,
-    /// Outputs may have begun of which nothing is known, because a part of the stream was not seen.
+    /// The ids of the complete outputs.
+    complete: UsedIds,
+    /// Whether outputs may have begun that are not known here, because a part of the stream was not
+    /// seen.
     pub(super) may_be_unknown: bool,
 }
 
-impl Outputs {
+impl SessionOutputs {
     pub(super) fn open(&self) -> &[OpenOutput] {
         &self.open
     }
@@ -73,7 +75,7 @@ impl Outputs {
                 let output_id = chunk.output_id.clone();
                 return Err(OrderViolation::OutputAlreadyComplete { output_id });
             }
-            // Unfinished ones are counted too, so that each has its place when it completes.
+            // Unfinished outputs count too, so that there is room for each when it completes.
             None if self.open.len() + self.complete.len() >= MAX_OUTPUTS => {
                 return Err(OrderViolation::TooManyOutputs);
             }
@@ -90,13 +92,13 @@ impl Outputs {
         }
     }
 
-    /// The unfinished output with an id that was made for this agent.
+    /// The unfinished output of this agent that has an id made by the hub.
     pub(super) fn to_continue(&self, agent_id: &str) -> Option<&OutputId> {
         let own = self.open.iter().rev().filter(|open| *open.agent_id == *agent_id);
         own.filter_map(|open| open.output_id.as_ref()).find(|id| is_made_output(id))
     }
 
-    /// How the output without an id stands.
+    /// The state of the output without an id.
     pub(super) fn nameless(&self) -> NamelessOutput {
         if self.open.iter().any(|open| open.output_id.is_none()) {
             NamelessOutput::Open
@@ -107,7 +109,7 @@ impl Outputs {
         }
     }
 
-    /// Where the next piece of an output begins.
+    /// Where the next chunk of an output begins.
     pub(super) fn next_position(&self, output_id: &str) -> u64 {
         let name = |open: &OpenOutput| {
             open.output_id.as_ref().map_or(OF_SESSION, OutputId::as_str) == output_id
@@ -115,19 +117,19 @@ impl Outputs {
         self.open.iter().find(|open| name(open)).map_or(0, |open| open.next_position)
     }
 
-    /// A session that completed left nothing half said.
+    /// Checks that no output is unfinished when the session completes.
     pub(super) fn check_none_open(&self) -> Result<(), OrderViolation> {
         self.open.first().map_or(Ok(()), |open| {
             Err(OrderViolation::OutputNotComplete { output_id: open.output_id.clone() })
         })
     }
 
-    /// Where a chunk begins, as its text is sent.
+    /// Where a chunk begins, counted in the text as it is sent.
     pub(super) fn begins_at(&self, chunk: &OutputStreaming) -> u64 {
         self.find(chunk).map_or(chunk.position, |at| self.open[at].next_position)
     }
 
-    /// Takes a chunk. With it, the agent has counted this far, where that was recorded.
+    /// Takes a chunk. `recorded` says how far the agent has counted with it, if that was recorded.
     pub(super) fn take(
         &mut self,
         chunk: &OutputStreaming,

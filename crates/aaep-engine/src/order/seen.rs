@@ -1,8 +1,8 @@
-//! Which ids a session has used, within a fixed bound.
+//! The ids that a session has used, within a fixed bound.
 //!
-//! Ids must be told apart from all earlier ones (§4.3.1, §4.5.4), so none may be forgotten while
-//! the session lives. Only the first half of each SHA-256 is kept: nobody finds two ids that share
-//! it, and whoever did could only get an event of its own refused.
+//! Ids must differ from all earlier ones (§4.3.1, §4.5.4), so none may be forgotten while the
+//! session lives. Only the first half of each SHA-256 is kept. Nobody can find two ids that share
+//! it, and a sender that could would only have its own event refused.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 /// The most ids of one kind that are remembered.
 pub(super) const MAX_SEEN: usize = 32_768;
 
-/// About how much memory one id takes in the tree, half-empty nodes counted.
+/// About how much memory one id takes in the tree, half-empty nodes included.
 const BYTES_EACH: usize = 40;
 
-/// The ids that were used.
+/// The ids that were used, as digests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Seen(BTreeSet<[u8; 16]>);
+pub(super) struct UsedIds(BTreeSet<[u8; 16]>);
 
-impl Seen {
+impl UsedIds {
     pub(super) fn contains(&self, id: &str) -> bool {
         !self.0.is_empty() && self.0.contains(&fingerprint(id))
     }
@@ -27,7 +27,8 @@ impl Seen {
         self.0.len() >= MAX_SEEN
     }
 
-    /// Remembers an id, unless there is no room: whoever must not overlook that asks first.
+    /// Remembers an id. Without room it does nothing; where that matters, the caller checks
+    /// `is_full` first.
     pub(super) fn insert(&mut self, id: &str) {
         if !self.is_full() {
             self.0.insert(fingerprint(id));

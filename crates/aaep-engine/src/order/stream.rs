@@ -1,8 +1,9 @@
-//! The order of a recorded stream, for `aaep validate`: the rules of a session, held to a capture.
+//! The order of a recorded stream, for `aaep validate`: the rules of a session applied to a
+//! capture.
 //!
-//! A capture may begin in the middle, may have been shaped for one subscriber, and goes on after a
-//! fault. So what was not seen is learned instead of accused, and each fault is reported once.
-//! It never changes a message, and a stream that just stops is no fault.
+//! A capture may begin in the middle, may have been shaped for one subscriber, and continues after
+//! a violation. So what was not seen is learned and not reported, and each violation is reported
+//! once. A message is never changed, and a stream that just stops is not a violation.
 
 mod asks;
 
@@ -11,39 +12,40 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use aaep::extension::Delivery;
 use aaep::{Event, Message, Payload, ReplyToken, SessionId};
 
-use super::{OrderViolation, Phase, SessionOrder};
-use asks::Asks;
+use super::{OrderViolation, SessionOrder, SessionPhase};
+use asks::StreamAsks;
 
-/// Follows the sessions of a recorded stream and says which events break their order.
+/// Follows the sessions of a recorded stream and reports which events break their order.
 ///
-/// Past [`StreamOrder::MAX_SESSIONS`] sessions, or [`StreamOrder::MAX_BYTES`] of memory, the session
-/// that began first is forgotten; from then on no session is accused of not having started.
+/// Beyond [`StreamOrder::MAX_SESSIONS`] sessions, or [`StreamOrder::MAX_BYTES`] of memory, the
+/// session that began first is forgotten. From then on no session is reported as not started.
 #[derive(Debug, Default)]
 pub struct StreamOrder {
-    sessions: BTreeMap<SessionId, Followed>,
+    sessions: BTreeMap<SessionId, FollowedSession>,
     /// The sessions in the order in which they began.
     oldest: VecDeque<SessionId>,
-    /// Which session a token was given out in: replies do not say.
+    /// The session in which a token was issued, because replies do not name it.
     asked_in: BTreeMap<ReplyToken, SessionId>,
-    /// The sessions of events that were passed over: they run, and their start was not seen.
+    /// The sessions of events that were passed over: they are running, and their start was not
+    /// seen.
     passed_over: BTreeSet<SessionId>,
     bytes: usize,
     has_forgotten: bool,
 }
 
 impl StreamOrder {
-    /// The most sessions that are remembered at a time, ended ones counted.
+    /// The most sessions that are remembered at a time, ended ones included.
     pub const MAX_SESSIONS: usize = 4096;
 
     /// About how much memory all sessions together may take.
     pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-    /// The order of a stream of which nothing was read.
+    /// The order of a stream of which nothing has been read.
     pub fn new() -> Self {
         StreamOrder::default()
     }
 
-    /// Takes the next message of the stream; lists how it breaks the order.
+    /// Takes the next message of the stream and lists how it breaks the order.
     pub fn observe(&mut self, message: &Message) -> Vec<OrderViolation> {
         match message {
             Message::Event(event) => return self.observe_event(event),
@@ -60,8 +62,8 @@ impl StreamOrder {
         Vec::new()
     }
 
-    /// Takes the next event of the stream without judging it: the recording began in the middle of its
-    /// session. Later events of that session are not accused of a missing start.
+    /// Takes the next event of the stream without checking it, because the recording began in the
+    /// middle of its session. Later events of that session are not reported for a missing start.
     pub fn pass_over(&mut self, event: &Event) {
         if self.passed_over.len() < Self::MAX_SESSIONS {
             self.passed_over.insert(event.envelope.session_id.clone());
@@ -70,7 +72,7 @@ impl StreamOrder {
         }
     }
 
-    /// Takes the next event of the stream; lists how it breaks the order.
+    /// Takes the next event of the stream and lists how it breaks the order.
     pub fn observe_event(&mut self, event: &Event) -> Vec<OrderViolation> {
         let id = &event.envelope.session_id;
         let delivery = event.extensions.as_ref().and_then(|_| Delivery::of(event));
@@ -105,8 +107,13 @@ impl StreamOrder {
     }
 }
 
-/// Forgets where the tokens of a session were given out, unless another gave out the same since.
-fn forget_tokens(asked_in: &mut BTreeMap<ReplyToken, SessionId>, asks: &Asks, id: &SessionId) {
+/// Forgets in which session tokens were issued, unless another session has issued the same token
+/// since.
+fn forget_tokens(
+    asked_in: &mut BTreeMap<ReplyToken, SessionId>,
+    asks: &StreamAsks,
+    id: &SessionId,
+) {
     for token in asks.tokens() {
         if asked_in.get(token) == Some(id) {
             asked_in.remove(token);
@@ -116,27 +123,27 @@ fn forget_tokens(asked_in: &mut BTreeMap<ReplyToken, SessionId>, asks: &Asks, id
 
 /// A session of the stream.
 #[derive(Debug, Default)]
-struct Followed {
+struct FollowedSession {
     order: SessionOrder,
-    asks: Asks,
+    asks: StreamAsks,
 }
 
-impl Followed {
-    /// Lists how an event breaks the order, then goes on from it as if it had not.
+impl FollowedSession {
+    /// Lists how an event breaks the order, then continues as if it had not.
     fn observe(
         &mut self,
         event: &Event,
         delivery: Option<&Delivery>,
         may_have_started: bool,
     ) -> Vec<OrderViolation> {
-        if self.order.phase == Phase::Ended {
+        if self.order.phase == SessionPhase::Ended {
             return vec![OrderViolation::Ended];
         }
         self.order.is_capture = true;
         let mut violations = Vec::new();
         let has_gap = delivery.is_some_and(|delivery| delivery.gap.is_some());
         match self.order.check_phase(event) {
-            // The stream itself says that something is missing, or the start came before what was judged.
+            // The stream itself reports a gap, or the session started before checking began.
             Err(OrderViolation::NotStarted) if has_gap || may_have_started => {
                 self.order.join_late();
             }
@@ -154,7 +161,7 @@ impl Followed {
         }
         violations.extend(self.order.check_time(&event.envelope).err());
         violations.extend(self.order.check_sequence(event).err());
-        if !is_hubs_own(event, delivery) {
+        if !is_made_by_hub(event, delivery) {
             violations.extend(self.order.check_payload(event).err());
         }
         self.take(event, delivery);
@@ -168,7 +175,7 @@ impl Followed {
             self.asks.ask(event, asked, most_seconds);
         }
         if let (Payload::StateChanged(changed), true) =
-            (&event.payload, is_hubs_own(event, delivery))
+            (&event.payload, is_made_by_hub(event, delivery))
         {
             self.order.tell(&event.envelope.producer.agent_id, &changed.to_state);
         }
@@ -178,7 +185,7 @@ impl Followed {
         {
             self.order.accept(grant);
         }
-        // One event that stands for several may stand for tools that began or ended (ruling 10).
+        // A merged event may stand for tools that began or ended (ruling 10).
         if delivery.merged.is_some() && !matches!(event.payload, Payload::OutputStreaming(_)) {
             self.order.tools.lose_track();
         }
@@ -189,9 +196,9 @@ impl Followed {
     }
 }
 
-/// Whether a state change was made by a hub: it merges several or settles a question, and may have
-/// overtaken others on its way (rulings 7, 10, 18), so that the chain is learned from it.
-fn is_hubs_own(event: &Event, delivery: Option<&Delivery>) -> bool {
+/// Whether a hub made this state change: it merges several changes or settles an ask, and may have
+/// overtaken other events (rulings 7, 10, 18). The chain of states is then learned from it.
+fn is_made_by_hub(event: &Event, delivery: Option<&Delivery>) -> bool {
     let is_made = delivery.is_some_and(|it| it.merged.is_some() || it.resolution.is_some());
     is_made && matches!(event.payload, Payload::StateChanged(_))
 }

@@ -1,4 +1,4 @@
-//! What every test of the order shares: events in a line each, and how to expect a refusal.
+//! Helpers for all tests of the order: one-line events, and expected refusals.
 
 mod bounds;
 mod consent;
@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::{Admitted, Grant, GrantedBy, OrderViolation, SessionOrder};
 use crate::stakes::ActionStakes;
 
-/// The moment of every event that does not say another, in milliseconds since 1970 began.
+/// The timestamp of events that do not set another, in milliseconds since 1970 began.
 const START_MS: i64 = 1_780_000_000_000;
 
 /// Reads a message that a strict reader must find valid.
@@ -80,7 +80,7 @@ fn irreversible(tool: &str) -> Event {
     event("tool.invoked", fields)
 }
 
-/// It can be undone, and this is its risk.
+/// A reversible invocation with this risk.
 fn risky(tool: &str, risk_level: &str) -> Event {
     let fields = json!({
         "tool": tool, "irreversible": false, "risk_level": risk_level, "summary_normal": "Reserves.",
@@ -127,14 +127,14 @@ fn with(mut fields: Json, key: &str, value: Option<&str>) -> Json {
     fields
 }
 
-/// Changes to an event that read as a sentence.
-trait Edit {
+/// Changes to an event that can be chained.
+trait EventEdit {
     fn by(self, agent_id: &str) -> Self;
     fn at_ms(self, ms: i64) -> Self;
     fn numbered(self, number: u64) -> Self;
 }
 
-impl Edit for Event {
+impl EventEdit for Event {
     fn by(mut self, agent_id: &str) -> Self {
         agent_id.clone_into(&mut self.envelope.producer.agent_id);
         self
@@ -151,13 +151,13 @@ impl Edit for Event {
     }
 }
 
-/// A person accepted anything that the agent "a" might do.
+/// A grant for anything that the agent "a" may do.
 fn for_any_tool() -> Grant {
     let (agent_id, presented) = ("a".into(), ActionStakes::WORST);
     Grant { agent_id, tool: None, digest: None, presented, granted_by: GrantedBy::Reply }
 }
 
-/// The same with this tool only.
+/// The same grant for this tool only.
 fn for_tool(name: &str) -> Grant {
     Grant { tool: Some(tool(name)), ..for_any_tool() }
 }
@@ -175,12 +175,13 @@ fn after(events: &[Event]) -> SessionOrder {
     order
 }
 
-/// The event may come after those.
+/// Asserts that the event may come after these events.
 fn admits(events: &[Event], event: &Event) -> Admitted {
     after(events).admit(event).unwrap_or_else(|why| panic!("refused: {why}"))
 }
 
-/// Why the event may not come after those; nothing remains of it.
+/// Asserts that the event may not come after these events, and returns why. The refused event
+/// leaves no trace.
 fn refuses(events: &[Event], event: &Event) -> OrderViolation {
     refusal(&mut after(events), event)
 }

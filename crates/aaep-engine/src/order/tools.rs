@@ -1,7 +1,7 @@
 //! Tool calls: each is invoked once and completed once (§4.3.1, §4.3.2, §4.5.2).
 //!
-//! Calls pair by `tool_call_id` where they have one, else by the name of the tool, the oldest call
-//! first. Whoever of the session's producers completes a call does not matter. An id that the hub made for an agent
+//! Calls are paired by `tool_call_id` if they have one, else by the name of the tool, oldest call
+//! first. Any producer of the session may complete a call. An id that the hub made for an agent
 //! never comes again, so it is remembered only while its call runs.
 
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use aaep::event::action::{ToolCompleted, ToolInvoked};
 use aaep::event::reasoning::state::{AWAITING_INPUT, CALLING_TOOL};
 use aaep::{ToolCallId, ToolName};
 
-use super::seen::{MAX_SEEN, Seen};
+use super::seen::{MAX_SEEN, UsedIds};
 use super::violation::OrderViolation;
 use crate::ids::is_made_call;
 
-/// The most tool calls with an id of their agent in one session. Those without one leave nothing to remember.
+/// The most tool calls with an id from their agent in one session. Calls without an id are not
+/// remembered.
 pub const MAX_TOOLS: usize = MAX_SEEN;
 
 /// The most tools of a session that run at a time.
 pub const MAX_OPEN_TOOLS: usize = 256;
 
-/// About how much memory one running call takes, the longest names counted.
+/// About how much memory one running call takes, with the longest names.
 const BYTES_EACH: usize = 400;
 
 /// A tool that was invoked and has not completed.
@@ -28,7 +29,7 @@ const BYTES_EACH: usize = 400;
 pub struct OpenTool {
     /// The name of the tool.
     pub tool: ToolName,
-    /// The call, where it was named.
+    /// The id of the call, if it has one.
     pub tool_call_id: Option<ToolCallId>,
     /// The agent that invoked it.
     pub agent_id: Arc<str>,
@@ -36,16 +37,17 @@ pub struct OpenTool {
 
 /// The tool calls of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Tools {
-    /// The calls that run, the oldest first.
+pub(super) struct SessionTools {
+    /// The calls that are running, oldest first.
     open: Vec<OpenTool>,
-    /// The ids of all calls, also of those that are over.
-    seen: Seen,
-    /// Calls may run of which nothing is known, because a part of the stream was not seen.
+    /// The ids of all calls, including those that are over.
+    seen: UsedIds,
+    /// Whether calls may be running that are not known here, because a part of the stream was not
+    /// seen.
     pub(super) may_be_unknown: bool,
 }
 
-impl Tools {
+impl SessionTools {
     pub(super) fn open(&self) -> &[OpenTool] {
         &self.open
     }
@@ -81,8 +83,9 @@ impl Tools {
         }
     }
 
-    /// Who says that it left `calling_tool` has completed what it invoked (§4.3.2). Which other state
-    /// follows a tool cannot be seen, and waiting for a person may well happen while it runs.
+    /// Checks that a producer that leaves `calling_tool` has completed what it invoked (§4.3.2).
+    /// Whether another state follows a tool cannot be seen, and waiting for a person may happen
+    /// while the tool runs.
     pub(super) fn check_left(
         &self,
         agent_id: &str,
@@ -99,7 +102,7 @@ impl Tools {
         })
     }
 
-    /// A session that completed left nothing behind.
+    /// Checks that no tool is running when the session completes.
     pub(super) fn check_none_open(&self) -> Result<(), OrderViolation> {
         self.open.first().map_or(Ok(()), |open| {
             Err(OrderViolation::ToolStillOpen {
@@ -127,7 +130,7 @@ impl Tools {
         }
     }
 
-    /// Forgets which tools run, because a part of the stream was not seen.
+    /// Forgets which tools are running, because a part of the stream was not seen.
     pub(super) fn lose_track(&mut self) {
         self.open.clear();
         self.may_be_unknown = true;
@@ -141,8 +144,9 @@ impl Tools {
         self.open.len() * BYTES_EACH + self.seen.memory_bytes()
     }
 
-    /// The call that a completion without an id means: the oldest of that tool and agent whose id was made
-    /// for it, or the only one that runs. None where calls without an id run, which pair by themselves.
+    /// The call that a completion without an id refers to: the oldest call of that tool and agent
+    /// whose id the hub made, or the only one that runs. `None` if calls without an id run, which
+    /// are paired by name.
     pub(super) fn to_complete(&self, tool: &str, agent_id: &str) -> Option<&ToolCallId> {
         let same_tool = || self.open.iter().filter(|open| open.tool.as_str() == tool);
         if same_tool().any(|open| open.tool_call_id.is_none()) {
@@ -159,7 +163,8 @@ impl Tools {
         })
     }
 
-    /// The running call that this completes: the same id, or the oldest of that name without one.
+    /// The running call that this event completes: the one with the same id, or the oldest of that
+    /// name without an id.
     fn find(&self, completed: &ToolCompleted) -> Option<usize> {
         self.open.iter().position(|open| {
             open.tool_call_id == completed.tool_call_id

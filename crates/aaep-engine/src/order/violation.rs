@@ -1,7 +1,8 @@
 //! The ways in which an event can break the order of its session (§3.2.5, §3.4.1, §4.5, §6.1).
 //!
-//! One variant per way, each with a stable name, the § it breaks and what to do. A producer's
-//! mistake is data for its author; it never panics and never quotes text that could move a cursor.
+//! There is one variant per way, each with a stable name, the § that it breaks and advice. A
+//! producer's mistake is data for its author: it never causes a panic, and quoted text can never
+//! move a terminal's cursor.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use super::outputs::{MAX_OPEN_OUTPUTS, MAX_OUTPUTS};
 use super::producers::MAX_PRODUCERS;
 use super::tools::{MAX_OPEN_TOOLS, MAX_TOOLS};
 
-/// Why an event may not come now. Nothing of a refused event is taken into account.
+/// Why an event may not come now. A refused event leaves no trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderViolation {
     /// An event came before `agent.session.started`. Start the session first.
@@ -20,10 +21,10 @@ pub enum OrderViolation {
     StartedTwice,
     /// An event came after the one that ended the session. Start a new session for further work.
     Ended,
-    /// The event is older than the one before it, whoever emitted that one. Stamp all events of a
+    /// The event is older than the one before it, from whichever producer. Stamp all events of a
     /// session with one clock that never goes back.
     TimeWentBack {
-        /// The moment of the event before it, in microseconds since 1970 began.
+        /// The timestamp of the event before it, in microseconds since 1970 began.
         last_us: i64,
     },
     /// The session is numbered and this event is not. Number every event, or none.
@@ -38,10 +39,10 @@ pub enum OrderViolation {
         /// The number that it should have had.
         expected: u64,
     },
-    /// The first state that a producer leaves is another than idle. Leave idle first.
+    /// The first state that a producer leaves is not idle. Leave idle first.
     FirstStateNotIdle,
-    /// The state that is left is none that subscribers believe the producer to be in. Leave the
-    /// state that was entered last, or the one that the events since then imply.
+    /// The producer leaves a state that it is not in, as far as subscribers know. Leave the state
+    /// that was entered last, or the one that the events since then imply.
     StateDoesNotFollow {
         /// The states that could have been left.
         expected: Vec<String>,
@@ -51,7 +52,7 @@ pub enum OrderViolation {
     ToolNotInvoked {
         /// The tool that completed.
         tool: ToolName,
-        /// The call, where it was named.
+        /// The id of the call, if it has one.
         tool_call_id: Option<ToolCallId>,
     },
     /// A tool was invoked under an id that the session has used before, even if that call is over.
@@ -68,18 +69,18 @@ pub enum OrderViolation {
     /// The session completed while a tool was running. Complete the tool first, with the status
     /// timeout if it was given up.
     ToolStillOpen {
-        /// The tool that runs longest.
+        /// The tool that has been running longest.
         tool: ToolName,
-        /// Its call, where it was named.
+        /// The id of its call, if it has one.
         tool_call_id: Option<ToolCallId>,
     },
-    /// A producer said that it left `calling_tool` while a tool that it invoked was running. Complete
-    /// the tool first, with the status timeout if it was given up; waiting for a person in between
-    /// is no leaving.
+    /// A producer left `calling_tool` while a tool that it invoked was running. Complete the tool
+    /// first, with the status timeout if it was given up. Waiting for a person in between does not
+    /// count as leaving.
     ToolLeftRunning {
-        /// The tool that runs longest.
+        /// The tool that has been running longest.
         tool: ToolName,
-        /// Its call, where it was named.
+        /// The id of its call, if it has one.
         tool_call_id: Option<ToolCallId>,
     },
     /// A chunk does not begin where the one before it ended. Count the code points (Unicode
@@ -88,90 +89,90 @@ pub enum OrderViolation {
         /// The position that it should have had.
         expected: u64,
     },
-    /// A chunk came for an output whose last chunk had come. Use a new `output_id`.
+    /// A chunk came for an output that was already complete. Use a new `output_id`.
     OutputAlreadyComplete {
-        /// The output; none for the one of the session.
+        /// The id; `None` for the output without an id.
         output_id: Option<OutputId>,
     },
     /// The session completed while an output was unfinished. Send its last chunk first, with
     /// `complete` true; it may be empty.
     OutputNotComplete {
-        /// The output; none for the one of the session.
+        /// The id; `None` for the output without an id.
         output_id: Option<OutputId>,
     },
-    /// A tool that cannot be undone was invoked and no accepted question covers it. Ask with
+    /// An irreversible tool was invoked and no accepted ask covers it. Ask with
     /// `agent.awaiting.confirmation`, wait for accept, then invoke it once.
     IrreversibleWithoutAccept {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool of high risk was invoked and no accepted question covers it. Ask with
+    /// A tool of high risk was invoked and no accepted ask covers it. Ask with
     /// `agent.awaiting.confirmation`, wait for accept, then invoke it once.
     HighRiskWithoutAccept {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that needs an accept was invoked, and what was accepted is another tool. Ask for this
-    /// one, or invoke the one that was accepted.
+    /// A tool that needs an accept was invoked, but another tool was accepted. Ask for this one, or
+    /// invoke the one that was accepted.
     OtherToolAccepted {
         /// The tool.
         tool: ToolName,
         /// The tool that was accepted.
         accepted: ToolName,
     },
-    /// A tool that needs an accept was invoked with another `action_digest` than the one that was
-    /// accepted: its arguments have changed since. Ask again for what is to be done now.
+    /// A tool that needs an accept was invoked with a different `action_digest` than the accepted
+    /// one: its arguments have changed since. Ask again for what is to be done now.
     ActionDiffers {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that needs an accept was accepted for exact arguments, and the invocation does not
-    /// say which it has. State the same `action_digest` as the question.
+    /// A tool was accepted for exact arguments, and the invocation does not state which arguments
+    /// it has. State the same `action_digest` as the ask.
     ActionDigestMissing {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that needs an accept was invoked, and what was accepted was accepted by nobody: the time
-    /// was over, or nobody could be asked. That covers only what is of low risk and can be undone.
+    /// A tool that needs an accept was invoked, but only the default accepted it: time was up, or
+    /// nobody could be asked. A default covers only actions of low risk that can be undone.
     AcceptedByDefault {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that cannot be undone was invoked, and the accepted question did not say so. Ask again
-    /// with `irreversible` true.
+    /// An irreversible tool was invoked, and the accepted ask did not say that it is irreversible.
+    /// Ask again with `irreversible` true.
     AcceptedAsReversible {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool was invoked whose risk is higher than the accepted question said. Ask again with the
-    /// risk that the tool has.
+    /// A tool was invoked whose risk is higher than the accepted ask said. Ask again with the
+    /// actual risk of the tool.
     AcceptedAtLowerRisk {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that needs an accept was invoked without its risk, which therefore counts as higher than
-    /// the accepted question said. State the risk on the invocation.
+    /// A tool that needs an accept was invoked without its risk, which therefore counts as higher
+    /// than the accepted ask said. State the risk on the invocation.
     RiskNotStated {
         /// The tool.
         tool: ToolName,
     },
-    /// A tool that needs an accept was invoked, and what was accepted was asked by another agent of
-    /// the session. Each agent asks for itself.
+    /// A tool that needs an accept was invoked, but the accepted ask came from another agent of the
+    /// session. Each agent asks for itself.
     AcceptedForAnotherAgent {
         /// The tool.
         tool: ToolName,
     },
-    /// More tools run at a time than [`MAX_OPEN_TOOLS`]. Complete some of them first.
+    /// More than [`MAX_OPEN_TOOLS`] tools are running at a time. Complete some of them first.
     TooManyOpenTools,
-    /// More calls with an id than [`MAX_TOOLS`] in one session. Start a new session, or leave
+    /// The session has had more than [`MAX_TOOLS`] calls with an id. Start a new session, or leave
     /// `tool_call_id` out.
     TooManyTools,
-    /// More outputs are unfinished at a time than [`MAX_OPEN_OUTPUTS`]. Finish some of them first.
+    /// More than [`MAX_OPEN_OUTPUTS`] outputs are unfinished at a time. Finish some of them first.
     TooManyOpenOutputs,
-    /// More outputs than [`MAX_OUTPUTS`] in one session. Start a new session.
+    /// The session has had more than [`MAX_OUTPUTS`] outputs. Start a new session.
     TooManyOutputs,
-    /// More producers than [`MAX_PRODUCERS`] in one session, or names of them that are too long in
-    /// all. Give sub-agents sessions of their own (§2.2.5).
+    /// The session has more than [`MAX_PRODUCERS`] producers, or their names are too long in total.
+    /// Give sub-agents sessions of their own (§2.2.5).
     TooManyProducers,
 }
 
@@ -186,7 +187,7 @@ impl OrderViolation {
         self.facts().1
     }
 
-    /// What to do about it, in a sentence.
+    /// One sentence that says what to do about it.
     pub const fn advice(&self) -> &'static str {
         self.facts().2
     }
@@ -329,7 +330,7 @@ impl fmt::Display for OrderViolation {
 }
 
 impl OrderViolation {
-    /// What is too much; empty for what is no limit.
+    /// Which limit was exceeded; empty for violations that are not about a limit.
     fn limit(&self) -> String {
         match self {
             Self::TooManyOpenTools => format!("More than {MAX_OPEN_TOOLS} tools run at a time."),
@@ -348,7 +349,7 @@ impl OrderViolation {
 
 impl std::error::Error for OrderViolation {}
 
-/// A moment as timestamps are written, to the microsecond where it has them.
+/// A moment in the form of a timestamp, with microseconds if it has any.
 fn moment(unix_us: i64) -> String {
     let text = Timestamp::from_unix_ms(unix_us.div_euclid(1000)).map(|at| at.to_string());
     match (text, unix_us.rem_euclid(1000)) {

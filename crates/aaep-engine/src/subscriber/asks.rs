@@ -1,11 +1,11 @@
-//! Questions as a subscriber sees them, from opening to the one reply (chapter 6).
+//! Asks as a subscriber sees them, from opening to the one reply (chapter 6).
 //!
-//! A reply is made only of a person's answer, once per token, while the question is open here. What
-//! was answered is remembered until nobody can ask it again, and when there is no room to remember,
-//! nothing more is answered: in doubt there is no reply, and the producer's default applies.
+//! A reply is made only from a person's answer, once per token, while the ask is open here. An
+//! answer is remembered until the ask cannot be repeated any more. If there is no room to remember,
+//! nothing more is answered: when in doubt there is no reply, and the producer's default applies.
 //!
-//! Time is measured on our own clock from when the question came (§6.4.3). The moment that the event
-//! claims is not trusted: a wrong clock at the producer must not take time from the person.
+//! Time is measured on our own clock from when the ask arrived (§6.4.3). The timestamp of the event
+//! is not trusted: a wrong clock at the producer must not take time from the person.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,40 +17,43 @@ use super::{CannotReply, Change};
 use crate::ask::question;
 use crate::clock::{Now, SECOND_US};
 
-/// How many questions are open at a time. Then the oldest is forgotten, and a change says so.
+/// How many asks can be open at a time. Beyond that the oldest is forgotten, and a change reports
+/// it.
 pub const MAX_OPEN_ASKS: usize = 256;
-/// How many bytes the open questions take, as they came. Then the oldest is forgotten likewise.
+/// How many bytes the open asks take, as they were received. Beyond that the oldest is forgotten,
+/// too.
 pub const MAX_OPEN_ASK_BYTES: usize = 16 * 1024 * 1024;
-/// How many questions that closed without an answer from here are remembered.
+/// How many asks are remembered that were closed without an answer from here.
 pub const MAX_CLOSED_ASKS: usize = 4096;
-/// How many answers are remembered. When that is full, those that are old enough are forgotten; if
-/// none is, nothing more is answered.
+/// How many answers are remembered. Beyond that, those that are old enough are forgotten; if none
+/// is, nothing more is answered.
 pub const MAX_ANSWERED: usize = 32_768;
-/// How long an answer is remembered at least after the question's own time: until then the question
-/// might come again (§6.2.2 keeps tokens apart so long).
+/// How long an answer is remembered at least after the time of the ask: until then the ask might
+/// come again (§6.2.2 requires tokens to differ for this long).
 pub const ANSWERED_KEPT_SECONDS: u64 = 86_400;
 
-/// How long a word of a newer version may be to be remembered.
+/// The longest word of a newer version that is remembered.
 const MAX_WORD_BYTES: usize = 64;
 
-/// A question that waits for a person.
+/// An ask that waits for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenAsk {
-    /// The token, to be sent back as it is.
+    /// The token, to be sent back unchanged.
     pub reply_token: ReplyToken,
     /// The session that asks.
     pub session_id: SessionId,
-    /// The event with the question.
+    /// The event with the ask.
     pub event: Arc<Event>,
-    /// When the producer's default applies, in microseconds on our own monotonic clock. Where the
-    /// time may wait for presentation, it is the producer's maximum until it says when it ends.
+    /// When the producer's default applies, in microseconds on our own monotonic clock. If the
+    /// clock of the ask waits for presentation, this is the producer's maximum until the producer
+    /// announces the end.
     pub deadline_us: u64,
-    /// Whether the time stands still (`docs/extension.md`).
+    /// Whether the clock of the ask is paused (`docs/extension.md`).
     pub is_paused: bool,
     /// Whether the terms let this subscriber answer.
     pub can_reply: bool,
     size: usize,
-    /// When it was opened, counted in questions.
+    /// The sequence number of the ask, in the order of opening.
     opened: u64,
 }
 
@@ -61,83 +64,85 @@ impl OpenAsk {
     }
 }
 
-/// Why a question is no longer open.
+/// Why an ask is no longer open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyWithdrawn {
-    /// The producer says so in its notice.
+    /// The producer announced it in its notice.
     Said,
-    /// The agent went on without waiting (§6.8); someone else may have answered.
+    /// The agent continued without waiting (§6.8). Someone else may have answered.
     WentOn,
     /// The session ended.
     SessionEnded,
     /// The subscription ended.
     SubscriptionEnded,
-    /// The token came with a second question (§6.2.2).
+    /// The token came with a second ask (§6.2.2).
     TokenReused,
 }
 
-/// How a question closed.
+/// How an ask was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum AskClosure {
     Withdrawn(WhyWithdrawn),
     Resolved(Outcome, DecidedBy),
     Expired,
     Forgotten,
 }
 
-impl From<Closed> for CannotReply {
-    fn from(closed: Closed) -> Self {
+impl From<AskClosure> for CannotReply {
+    fn from(closed: AskClosure) -> Self {
         match closed {
-            Closed::Withdrawn(why) => CannotReply::Withdrawn(why),
-            Closed::Resolved(outcome, decided_by) => CannotReply::Resolved { outcome, decided_by },
-            Closed::Expired => CannotReply::Expired,
-            Closed::Forgotten => CannotReply::Forgotten,
+            AskClosure::Withdrawn(why) => CannotReply::Withdrawn(why),
+            AskClosure::Resolved(outcome, decided_by) => {
+                CannotReply::Resolved { outcome, decided_by }
+            }
+            AskClosure::Expired => CannotReply::Expired,
+            AskClosure::Forgotten => CannotReply::Forgotten,
         }
     }
 }
 
 #[derive(Debug)]
-struct Past {
+struct ClosedAsk {
     session_id: SessionId,
-    /// The event that asked; none if only the outcome was heard.
+    /// The event that asked; `None` if only the outcome is known.
     event_id: Option<EventId>,
-    closed: Closed,
+    closed: AskClosure,
 }
 
 #[derive(Debug)]
-struct Answered {
+struct AnsweredAsk {
     event_id: EventId,
     session_id: SessionId,
     until_us: u64,
     is_resolved: bool,
 }
 
-/// What a question that comes is.
+/// How an arriving ask is classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coming {
+pub(super) enum AskArrival {
     Opened,
-    /// It is known already, open or not.
+    /// The ask is already known, open or not.
     Known,
     TokenReused,
 }
 
-/// The questions of a subscription.
+/// The asks of a subscription.
 #[derive(Debug, Default)]
-pub(super) struct Asks {
+pub(super) struct SubscriptionAsks {
     open: BTreeMap<ReplyToken, OpenAsk>,
     bytes: usize,
     opened: u64,
-    past: BTreeMap<ReplyToken, Past>,
+    past: BTreeMap<ReplyToken, ClosedAsk>,
     oldest_past: VecDeque<ReplyToken>,
-    answered: BTreeMap<ReplyToken, Answered>,
+    answered: BTreeMap<ReplyToken, AnsweredAsk>,
 }
 
-impl Asks {
+impl SubscriptionAsks {
     pub(super) fn open(&self) -> impl Iterator<Item = &OpenAsk> {
         self.open.values()
     }
 
-    /// The question, if it can still be answered in time.
+    /// The ask, if it can still be answered in time.
     pub(super) fn answerable(&self, now: Now, token: &ReplyToken) -> Result<&OpenAsk, CannotReply> {
         if self.answered.contains_key(token) {
             return Err(CannotReply::AlreadyAnswered);
@@ -149,14 +154,15 @@ impl Asks {
         if ask.deadline_us <= now.monotonic_us {
             return Err(CannotReply::Expired);
         }
-        let is_kept = |answered: &Answered| answered.until_us > now.monotonic_us;
+        let is_kept = |answered: &AnsweredAsk| answered.until_us > now.monotonic_us;
         if self.answered.len() >= MAX_ANSWERED && self.answered.values().all(is_kept) {
             return Err(CannotReply::TooManyAnswered);
         }
         Ok(ask)
     }
 
-    /// A person answered. From here on the token is used up, whatever becomes of the reply.
+    /// Records that a person answered. From here on the token is used up, even if the reply is
+    /// lost.
     pub(super) fn answer(&mut self, now: Now, token: &ReplyToken) {
         let Some(ask) = self.take(token) else { return };
         if self.answered.len() >= MAX_ANSWERED {
@@ -165,26 +171,26 @@ impl Asks {
         let until_us = ask.deadline_us.saturating_add(ANSWERED_KEPT_SECONDS * SECOND_US);
         let event_id = ask.event.envelope.event_id.clone();
         let answered =
-            Answered { event_id, session_id: ask.session_id, until_us, is_resolved: false };
+            AnsweredAsk { event_id, session_id: ask.session_id, until_us, is_resolved: false };
         self.answered.insert(token.clone(), answered);
     }
 
-    /// A question came. Whatever has to give way is told in `changes`.
+    /// Records an ask that arrived. Asks that have to give way are reported in `changes`.
     pub(super) fn ask(
         &mut self,
         now: Now,
         (event, size): (&Event, usize),
         (can_reply, may_wait): (bool, bool),
         changes: &mut Vec<Change>,
-    ) -> Option<Coming> {
+    ) -> Option<AskArrival> {
         let (token, timeout_seconds) = question(&event.payload)?;
         let said = event.extensions.as_ref().filter(|_| may_wait).and_then(|_| Delivery::of(event));
         let most_seconds = said.and_then(|said| said.max_timeout_seconds).unwrap_or(0);
         let timeout_seconds = timeout_seconds.max(most_seconds);
         if let Some(coming) = self.known(token, event) {
-            if coming == Coming::TokenReused && self.open.contains_key(token) {
+            if coming == AskArrival::TokenReused && self.open.contains_key(token) {
                 let why = WhyWithdrawn::TokenReused;
-                self.close(token, Closed::Withdrawn(why.clone()));
+                self.close(token, AskClosure::Withdrawn(why.clone()));
                 changes.push(Change::AskWithdrawn { reply_token: token.clone(), why });
             }
             return Some(coming);
@@ -205,11 +211,11 @@ impl Asks {
         };
         self.open.insert(token.clone(), ask);
         changes.push(Change::AskOpened { reply_token: token.clone() });
-        Some(Coming::Opened)
+        Some(AskArrival::Opened)
     }
 
-    /// The producer says until when a question can be answered; nothing changes if it is not its
-    /// session's to say, or no longer open.
+    /// Applies a new deadline that the producer announced. Nothing changes if the ask belongs to
+    /// another session or is no longer open.
     pub(super) fn change_time(
         &mut self,
         now: Now,
@@ -221,14 +227,15 @@ impl Asks {
         let Some(ask) = self.open.get_mut(token).filter(|ask| ask.session_id == *session) else {
             return;
         };
-        // Counted from when it was told: the two clocks need not agree.
+        // Counted from the timestamp of the announcement, because the two clocks need not agree.
         let left = deadline.at.unix_us().saturating_sub(event.envelope.timestamp.unix_us());
         ask.deadline_us = now.monotonic_us.saturating_add(u64::try_from(left).unwrap_or(0));
         ask.is_paused = deadline.paused;
         changes.push(Change::AskTimeChanged { reply_token: token.clone() });
     }
 
-    /// The producer says how a question was settled. False if that is not its session's to say.
+    /// Records how the producer settled an ask. Returns false if the ask belongs to another
+    /// session.
     pub(super) fn resolve(
         &mut self,
         session: &SessionId,
@@ -236,30 +243,30 @@ impl Asks {
         changes: &mut Vec<Change>,
     ) -> bool {
         let token = &resolution.reply_token;
-        let told = told(resolution);
+        let change = change_for(resolution);
         if let Some(ask) = self.open.get(token) {
             if ask.session_id != *session {
                 return false;
             }
-            changes.push(told);
+            changes.push(change);
             self.close(token, closed_by(resolution));
         } else if let Some(answered) = self.answered.get_mut(token) {
             if answered.session_id != *session {
                 return false;
             }
             if !std::mem::replace(&mut answered.is_resolved, true) {
-                changes.push(told);
+                changes.push(change);
             }
         } else if !self.past.contains_key(token) {
-            // Someone who is not asked is told of the outcome too (ruling 18).
+            // A subscriber that was not asked is told the outcome, too (ruling 18).
             let closed = closed_by(resolution);
-            let past = Past { session_id: session.clone(), event_id: None, closed };
+            let past = ClosedAsk { session_id: session.clone(), event_id: None, closed };
             self.remember(token.clone(), past);
         }
         true
     }
 
-    /// Withdraws the open questions that `is_meant`; gives back their tokens.
+    /// Withdraws the open asks for which `is_meant` is true, and returns their tokens.
     pub(super) fn withdraw(
         &mut self,
         is_meant: impl Fn(&OpenAsk) -> bool,
@@ -273,17 +280,17 @@ impl Asks {
             .map(|ask| ask.reply_token.clone())
             .collect();
         for token in &tokens {
-            self.close(token, Closed::Withdrawn(why.clone()));
+            self.close(token, AskClosure::Withdrawn(why.clone()));
             changes.push(Change::AskWithdrawn { reply_token: token.clone(), why: why.clone() });
         }
         tokens
     }
 
-    /// Forgets that a question closed, if that was only because the subscription ended and this is
-    /// the same question again. What was answered stays answered.
+    /// Forgets that an ask was closed, if that was only because the subscription ended and this is
+    /// the same ask again. An answered ask stays answered.
     pub(super) fn let_reopen(&mut self, event: &Event) -> bool {
         let Some((token, _)) = question(&event.payload) else { return false };
-        let closed = Closed::Withdrawn(WhyWithdrawn::SubscriptionEnded);
+        let closed = AskClosure::Withdrawn(WhyWithdrawn::SubscriptionEnded);
         let can = self.past.get(token).is_some_and(|past| {
             past.closed == closed && past.event_id.as_ref() == Some(&event.envelope.event_id)
         });
@@ -294,33 +301,34 @@ impl Asks {
         can
     }
 
-    /// Other terms: whether the open questions can be answered.
+    /// Applies new terms, which decide whether the open asks can be answered.
     pub(super) fn allow(&mut self, can_reply: impl Fn(&Event) -> bool) {
         for ask in self.open.values_mut() {
             ask.can_reply = can_reply(&ask.event);
         }
     }
 
-    /// Closes what nobody answered in time.
+    /// Closes the asks that nobody answered in time.
     pub(super) fn tick(&mut self, now: Now, changes: &mut Vec<Change>) {
         let is_due = |ask: &&OpenAsk| ask.deadline_us <= now.monotonic_us;
         let mut due: Vec<_> = self.open.values().filter(is_due).collect();
         due.sort_by_key(|ask| (ask.deadline_us, ask.opened));
         let due: Vec<_> = due.into_iter().map(|ask| ask.reply_token.clone()).collect();
         for token in due {
-            self.close(&token, Closed::Expired);
+            self.close(&token, AskClosure::Expired);
             changes.push(Change::AskExpired { reply_token: token });
         }
     }
 
-    /// When the next question expires.
+    /// When the next ask expires.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.open.values().map(|ask| ask.deadline_us).min()
     }
 
-    /// Whether a token is known, and if so whether by another event than this one. Of some only the
-    /// outcome is known; then this may be the event, unless another session told the outcome.
-    fn known(&self, token: &ReplyToken, event: &Event) -> Option<Coming> {
+    /// Whether a token is known, and if so, whether from another event than this one. For some
+    /// tokens only the outcome is known; then this may be the event, unless another session
+    /// announced the outcome.
+    fn known(&self, token: &ReplyToken, event: &Event) -> Option<AskArrival> {
         let asked_by = if let Some(ask) = self.open.get(token) {
             Some(&ask.event.envelope.event_id)
         } else if let Some(answered) = self.answered.get(token) {
@@ -333,7 +341,7 @@ impl Asks {
             past.event_id.as_ref()
         };
         let is_same = asked_by.is_none_or(|id| *id == event.envelope.event_id);
-        Some(if is_same { Coming::Known } else { Coming::TokenReused })
+        Some(if is_same { AskArrival::Known } else { AskArrival::TokenReused })
     }
 
     fn make_room(&mut self, size: usize, changes: &mut Vec<Change>) {
@@ -342,15 +350,15 @@ impl Asks {
         {
             let Some(oldest) = self.open.values().min_by_key(|ask| ask.opened) else { return };
             let token = oldest.reply_token.clone();
-            self.close(&token, Closed::Forgotten);
+            self.close(&token, AskClosure::Forgotten);
             changes.push(Change::AskForgotten { reply_token: token });
         }
     }
 
-    fn close(&mut self, token: &ReplyToken, closed: Closed) {
+    fn close(&mut self, token: &ReplyToken, closed: AskClosure) {
         let Some(ask) = self.take(token) else { return };
         let event_id = Some(ask.event.envelope.event_id.clone());
-        let past = Past { session_id: ask.session_id, event_id, closed };
+        let past = ClosedAsk { session_id: ask.session_id, event_id, closed };
         self.remember(token.clone(), past);
     }
 
@@ -360,7 +368,7 @@ impl Asks {
         Some(ask)
     }
 
-    fn remember(&mut self, token: ReplyToken, past: Past) {
+    fn remember(&mut self, token: ReplyToken, past: ClosedAsk) {
         if self.past.insert(token.clone(), past).is_none() {
             self.oldest_past.push_back(token);
         }
@@ -377,18 +385,18 @@ impl Asks {
     }
 }
 
-/// What is remembered of a notice. Words that are too long to be meant are not kept.
-fn closed_by(resolution: &aaep::extension::Resolution) -> Closed {
+/// What is remembered of a notice. Words that are too long to be meaningful are not kept.
+fn closed_by(resolution: &aaep::extension::Resolution) -> AskClosure {
     let (outcome, decided_by) = (&resolution.outcome, &resolution.decided_by);
     let is_long = outcome.as_str().len().max(decided_by.as_str().len()) > MAX_WORD_BYTES;
     if *outcome == Outcome::Withdrawn || is_long {
-        return Closed::Withdrawn(WhyWithdrawn::Said);
+        return AskClosure::Withdrawn(WhyWithdrawn::Said);
     }
-    Closed::Resolved(outcome.clone(), decided_by.clone())
+    AskClosure::Resolved(outcome.clone(), decided_by.clone())
 }
 
-/// What a notice tells.
-fn told(resolution: &aaep::extension::Resolution) -> Change {
+/// The change that a notice announces.
+fn change_for(resolution: &aaep::extension::Resolution) -> Change {
     let reply_token = resolution.reply_token.clone();
     if resolution.outcome == Outcome::Withdrawn {
         return Change::AskWithdrawn { reply_token, why: WhyWithdrawn::Said };

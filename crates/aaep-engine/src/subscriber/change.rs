@@ -1,4 +1,4 @@
-//! What a subscriber gives back: what was heard, what changed, and what the producer did wrong.
+//! What a subscriber reports: what was heard, what changed, and what the producer did wrong.
 
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::{Event, EventId, Message, ReplyToken, SessionId};
@@ -8,10 +8,10 @@ use super::handshake::HowEnded;
 use super::sessions::Ending;
 use super::violation::SubscriberViolation;
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Received {
-    /// What was heard; nothing if the message could not be understood.
+    /// What was heard; `None` if the message could not be understood.
     pub heard: Option<Heard>,
     /// What changed, in order.
     pub changes: Vec<Change>,
@@ -22,7 +22,7 @@ pub struct Received {
 /// What was heard.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// An event that is new, of whatever type.
+    /// A new event, of any type.
     Event(Box<Event>),
     /// An event that was heard before. It changes nothing.
     Repeated(EventId),
@@ -33,19 +33,19 @@ pub enum Heard {
 /// What changed for the subscriber.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A question waits for the person.
+    /// An ask is waiting for the person.
     AskOpened {
         /// Its token.
         reply_token: ReplyToken,
     },
-    /// A question is no longer asked. Take it away and say so.
+    /// An ask was withdrawn. Remove it and tell the person.
     AskWithdrawn {
         /// Its token.
         reply_token: ReplyToken,
-        /// Why.
+        /// Why it was withdrawn.
         why: WhyWithdrawn,
     },
-    /// A question was settled, by the person's own reply or otherwise.
+    /// An ask was settled, by the person's own reply or otherwise.
     AskResolved {
         /// Its token.
         reply_token: ReplyToken,
@@ -54,7 +54,7 @@ pub enum Change {
         /// What decided it.
         decided_by: DecidedBy,
     },
-    /// There is more or less time to answer than before, or it is paused or goes on.
+    /// The time to answer was extended, shortened, paused or resumed.
     AskTimeChanged {
         /// Its token.
         reply_token: ReplyToken,
@@ -64,7 +64,7 @@ pub enum Change {
         /// Its token.
         reply_token: ReplyToken,
     },
-    /// A question had to be given up because there are too many. It cannot be answered here.
+    /// An ask was given up because there are too many. It cannot be answered here.
     AskForgotten {
         /// Its token.
         reply_token: ReplyToken,
@@ -74,56 +74,56 @@ pub enum Change {
         /// The session.
         session_id: SessionId,
     },
-    /// A session was heard of that had begun before, as far as can be told.
+    /// A session was heard for the first time that had begun earlier, as far as can be known.
     SessionJoined {
         /// The session.
         session_id: SessionId,
     },
-    /// An agent is in another state.
+    /// An agent changed its state.
     StateChanged {
         /// Its session.
         session_id: SessionId,
-        /// The state, at most [`MAX_NAME_CHARS`](super::MAX_NAME_CHARS) of it.
+        /// The state, cut to [`MAX_NAME_CHARS`](super::MAX_NAME_CHARS).
         state: String,
     },
     /// A session ended.
     SessionEnded {
         /// The session.
         session_id: SessionId,
-        /// How.
+        /// How it ended.
         ending: Ending,
     },
-    /// A session is no longer remembered because there are too many; nothing was open in it.
+    /// A session is no longer remembered because there are too many. No ask was open in it.
     SessionForgotten {
         /// The session.
         session_id: SessionId,
     },
-    /// Something of a session was not heard.
+    /// Some events of a session were missed.
     Gap {
         /// The session.
         session_id: SessionId,
-        /// The last event before the gap, where the producer says it.
+        /// The last event before the gap, if the producer names it.
         after: Option<EventId>,
-        /// How many events are missing, where that is known.
+        /// How many events are missing, if known.
         missed: Option<u64>,
     },
-    /// The subscription holds, on new terms.
+    /// The subscription is active with new terms.
     TermsChanged,
-    /// The producer says that it stops. The subscription may go on where it was when the producer is back; until then
-    /// nothing comes.
+    /// The producer announced that it stops. The subscription may continue where it was when the
+    /// producer is back. Until then nothing arrives.
     ProducerStops {
-        /// Why, for people, if it says so.
+        /// The reason for people, if given.
         reason: Option<String>,
     },
-    /// The subscription is over.
+    /// The subscription ended.
     SubscriptionEnded {
-        /// How.
+        /// How it ended.
         how: HowEnded,
     },
 }
 
 impl Received {
-    pub(super) fn wrong(&mut self, violation: SubscriberViolation) {
+    pub(super) fn add_violation(&mut self, violation: SubscriberViolation) {
         self.violations.push(violation);
     }
 }

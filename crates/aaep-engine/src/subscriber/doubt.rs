@@ -1,53 +1,53 @@
-//! Which faults of order a subscriber may hold against a producer.
+//! Which violations of the order a subscriber may report about a producer.
 //!
-//! The rules of a session hold for the producer, but a subscriber gets what its terms let through:
-//! filters take events away, critical ones overtake (ruling 7), and whoever cannot answer is not
-//! asked (ruling 1). What its terms can explain is no fault. Whoever listened under such terms once
-//! may have missed something for good.
+//! The rules of a session bind the producer, but a subscriber gets only what its terms let through:
+//! filters remove events, critical events overtake others (ruling 7), and a subscriber that cannot
+//! answer is not asked (ruling 1). What the terms can explain is not a violation. A subscriber that
+//! once listened under such terms may have missed something for good.
 
 use std::collections::BTreeSet;
 
 use aaep::extension::Delivery;
 use aaep::{CognitiveLoad, CoreType, Event, EventType};
 
-use super::sessions::is_made;
+use super::sessions::may_be_made_by_hub;
 use crate::order::OrderViolation;
 use crate::terms::Terms;
 
-/// What cannot be told for sure.
+/// Something that cannot be known for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Matter {
+enum DoubtfulMatter {
     States,
     Tools,
     Outputs,
     Accepts,
 }
 
-/// Everything that cannot be told for sure any more.
+/// Everything that can no longer be known for certain.
 #[derive(Debug, Default)]
-pub(super) struct Doubts(BTreeSet<Matter>);
+pub(super) struct OrderDoubts(BTreeSet<DoubtfulMatter>);
 
-impl Doubts {
-    /// From now on these terms count too.
+impl OrderDoubts {
+    /// Adds the doubts that these terms cause.
     pub(super) fn add(&mut self, terms: &Terms) {
         let gets = |core: CoreType| terms.wants(&EventType::Core(core));
         let is_low = terms.cognitive_load == CognitiveLoad::Low;
         let is_paced = terms.max_events_per_second.is_some();
         let knows_outcomes = terms.confirmation_reply || terms.understands_our_extension();
         let doubts = [
-            (Matter::States, is_paced || is_low || !gets(CoreType::StateChanged)),
+            (DoubtfulMatter::States, is_paced || is_low || !gets(CoreType::StateChanged)),
             (
-                Matter::Tools,
+                DoubtfulMatter::Tools,
                 is_low || !gets(CoreType::ToolInvoked) || !gets(CoreType::ToolCompleted),
             ),
-            (Matter::Outputs, is_low || !gets(CoreType::OutputStreaming)),
-            (Matter::Accepts, !knows_outcomes),
+            (DoubtfulMatter::Outputs, is_low || !gets(CoreType::OutputStreaming)),
+            (DoubtfulMatter::Accepts, !knows_outcomes),
         ];
         self.0.extend(doubts.into_iter().filter_map(|(matter, has)| has.then_some(matter)));
     }
 
-    /// Whether a fault is one for sure.
-    pub(super) fn leave(
+    /// Whether a violation is certain.
+    pub(super) fn is_certain(
         &self,
         violation: &OrderViolation,
         event: &Event,
@@ -56,29 +56,32 @@ impl Doubts {
         let is_held_back = delivery.is_some_and(|delivery| delivery.held_back.is_some());
         let is_sure = |matter| !self.0.contains(&matter);
         match violation {
-            // Whoever comes late has not heard the start; a change tells of it. Numbers and times are
-            // looked at where it is known which events may overtake.
+            // A subscriber that joined late has not heard the start; a change reports that. Numbers
+            // and times are checked where it is known which events may overtake.
             OrderViolation::NotStarted
             | OrderViolation::TimeWentBack { .. }
             | OrderViolation::SequenceMissing { .. }
             | OrderViolation::SequenceUnexpected
             | OrderViolation::SequenceBroken { .. } => false,
             OrderViolation::FirstStateNotIdle | OrderViolation::StateDoesNotFollow { .. } => {
-                is_sure(Matter::States) && !is_made(event)
+                is_sure(DoubtfulMatter::States) && !may_be_made_by_hub(event)
             }
             OrderViolation::ToolNotInvoked { .. } | OrderViolation::ToolNameDiffers { .. } => {
-                is_sure(Matter::Tools)
+                is_sure(DoubtfulMatter::Tools)
             }
-            // A change that is critical may overtake the end of a tool, and so may a hub's own.
+            // A critical state change may overtake the end of a tool, and so may one that a hub
+            // made.
             OrderViolation::ToolLeftRunning { .. } => {
-                is_sure(Matter::Tools)
-                    && is_sure(Matter::States)
-                    && !is_made(event)
+                is_sure(DoubtfulMatter::Tools)
+                    && is_sure(DoubtfulMatter::States)
+                    && !may_be_made_by_hub(event)
                     && !event.is_critical()
             }
-            OrderViolation::ToolStillOpen { .. } => is_sure(Matter::Tools) && !is_held_back,
-            OrderViolation::PositionDoesNotFollow { .. } => is_sure(Matter::Outputs),
-            OrderViolation::OutputNotComplete { .. } => is_sure(Matter::Outputs) && !is_held_back,
+            OrderViolation::ToolStillOpen { .. } => is_sure(DoubtfulMatter::Tools) && !is_held_back,
+            OrderViolation::PositionDoesNotFollow { .. } => is_sure(DoubtfulMatter::Outputs),
+            OrderViolation::OutputNotComplete { .. } => {
+                is_sure(DoubtfulMatter::Outputs) && !is_held_back
+            }
             OrderViolation::IrreversibleWithoutAccept { .. }
             | OrderViolation::HighRiskWithoutAccept { .. }
             | OrderViolation::OtherToolAccepted { .. }
@@ -88,7 +91,7 @@ impl Doubts {
             | OrderViolation::AcceptedAsReversible { .. }
             | OrderViolation::AcceptedAtLowerRisk { .. }
             | OrderViolation::RiskNotStated { .. }
-            | OrderViolation::AcceptedForAnotherAgent { .. } => is_sure(Matter::Accepts),
+            | OrderViolation::AcceptedForAnotherAgent { .. } => is_sure(DoubtfulMatter::Accepts),
             _ => true,
         }
     }

@@ -1,6 +1,7 @@
-//! The handshake from the subscriber's side: what was asked, what was granted, how it ends (chapter 5).
+//! The handshake from the subscriber's side: what was requested, what was granted, how it ends
+//! (chapter 5).
 //!
-//! What was granted never counts for more than what was asked (§5.4.4).
+//! What was granted never counts for more than what was requested (§5.4.4).
 
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected};
 use aaep::{Capabilities, Object, SubscriptionId, Version};
@@ -8,13 +9,13 @@ use aaep::{Capabilities, Object, SubscriptionId, Version};
 use super::SubscriberViolation;
 use crate::terms::{Terms, wider_than};
 
-/// How long events may still come under the terms before (§5.7.2), in microseconds.
+/// How long events may still arrive under the earlier terms (§5.7.2), in microseconds.
 pub const IN_FLIGHT_US: u64 = 2_000_000;
 
 /// How a subscription ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HowEnded {
-    /// The producer refused it, or refused other terms for it (§5.5, §5.7).
+    /// The producer rejected it, or rejected a change of its terms (§5.5, §5.7).
     Rejected(Box<SubscriptionRejected>),
     /// The producer closed it (§5.8), with its reason for people if it gave one.
     ClosedByProducer(Option<String>),
@@ -22,63 +23,63 @@ pub enum HowEnded {
     ClosedByUs,
 }
 
-/// Where a subscription stands.
+/// The state of a subscription.
 #[derive(Debug, Default)]
-pub(super) enum Standing {
-    /// Nothing was asked yet.
+pub(super) enum SubscriptionState {
+    /// Nothing was requested yet.
     #[default]
     New,
     /// A request waits for its answer.
-    Asked(Box<Wanted>),
-    /// The subscription holds.
-    Holds(Box<Held>),
-    /// It is over.
+    Asked(Box<SentRequest>),
+    /// The subscription is active.
+    Holds(Box<HeldSubscription>),
+    /// The subscription has ended.
     Over,
 }
 
-/// What a request asked for.
+/// The contents of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct SentRequest {
     pub(super) version: Version,
     pub(super) capabilities: Capabilities,
 }
 
-/// A subscription that holds.
+/// An active subscription.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// None for a stream without handshake that said no id.
+pub(super) struct HeldSubscription {
+    /// `None` for a stream without a handshake that stated no id.
     pub(super) id: Option<SubscriptionId>,
-    /// None for a stream without handshake: nothing was promised.
-    pub(super) granted: Option<Granted>,
-    /// What other terms were asked for, all in all, if that waits for its answer.
+    /// `None` for a stream without a handshake: nothing was promised.
+    pub(super) granted: Option<GrantedTerms>,
+    /// All capabilities including a requested change, while the change waits for its answer.
     pub(super) changing: Option<Capabilities>,
-    /// The terms before, and until when they still count.
+    /// The earlier terms, and until when they still count.
     pub(super) before: Option<(Terms, u64)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Granted {
-    pub(super) wanted: Wanted,
+pub(super) struct GrantedTerms {
+    pub(super) wanted: SentRequest,
     pub(super) terms: Terms,
 }
 
-impl Held {
+impl HeldSubscription {
     pub(super) fn terms(&self) -> Option<&Terms> {
         self.granted.as_ref().map(|granted| &granted.terms)
     }
 
-    /// The terms that count now, the newest first.
+    /// The terms that count now, newest first.
     pub(super) fn counting(&self, now_us: u64) -> impl Iterator<Item = &Terms> {
         let before = self.before.as_ref().filter(|(_, until_us)| now_us < *until_us);
         self.terms().into_iter().chain(before.map(|(terms, _)| terms))
     }
 }
 
-/// The terms that an acceptance makes of what was wanted, and what is wrong with it.
+/// The terms that follow from a request and its acceptance, and what is wrong with the acceptance.
 pub(super) fn grant(
-    wanted: Wanted,
+    wanted: SentRequest,
     accepted: &SubscriptionAccepted,
-) -> (Granted, Vec<SubscriberViolation>) {
+) -> (GrantedTerms, Vec<SubscriberViolation>) {
     let mut violations = Vec::new();
     let (asked, honored) = (&wanted.capabilities, &accepted.honored_capabilities);
     let spoken = &accepted.aaep_version;
@@ -94,10 +95,10 @@ pub(super) fn grant(
     if !too_wide.is_empty() {
         violations.push(SubscriberViolation::HonoredTooWide(too_wide));
     }
-    (Granted { wanted, terms }, violations)
+    (GrantedTerms { wanted, terms }, violations)
 }
 
-/// What was granted where it was stated and is not too wide, else what was asked.
+/// Each granted value where it was stated and is not too wide, otherwise the requested one.
 fn terms(
     version: Version,
     asked: &Capabilities,

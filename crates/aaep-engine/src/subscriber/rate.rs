@@ -1,42 +1,43 @@
 //! Whether a producer is faster than it promised (§5.3.1.1, §5.6.2, §10 T4, ruling 6).
 //!
 //! Counts the non-critical events of the last second on our own clock. It never accuses too early:
-//! at most a second is counted, sometimes a slot less. The network may bunch what was sent evenly,
-//! so that one report is a hint and a row of them a fact.
+//! it counts at most one second, sometimes one slot less. The network may bunch events that were
+//! sent evenly, so one report is a hint and a series of reports is a fact.
 
 use crate::clock::SECOND_US;
 
-/// The second is cut into this many slots.
+/// One second is divided into this many slots.
 const SLOTS: usize = 64;
 const SLOT_US: u64 = SECOND_US / SLOTS as u64;
 
-/// What came in the last second.
+/// The events of the last second.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct ObservedRate {
     slots: [u32; SLOTS],
     /// The number of the newest slot.
     newest: u64,
-    /// When it was last said that it is too much.
-    told_us: Option<u64>,
+    /// When the rate was last reported as too high.
+    reported_us: Option<u64>,
 }
 
-impl Rate {
+impl ObservedRate {
     pub(super) fn new() -> Self {
-        Rate { slots: [0; SLOTS], newest: 0, told_us: None }
+        ObservedRate { slots: [0; SLOTS], newest: 0, reported_us: None }
     }
 
-    /// Counts one event. How many there were in the last second, if that is more than `max` and was
-    /// not said within the last second.
+    /// Counts one event. Returns how many there were in the last second, if that is more than `max`
+    /// and was not reported within the last second.
     pub(super) fn count(&mut self, now_us: u64, max: Option<u64>) -> Option<u64> {
         self.move_to(now_us / SLOT_US);
         let slot = &mut self.slots[index(self.newest)];
         *slot = slot.saturating_add(1);
         let heard: u64 = self.slots.iter().copied().map(u64::from).sum();
-        let is_told = self.told_us.is_some_and(|told| now_us < told.saturating_add(SECOND_US));
-        if is_told || max.is_none_or(|max| heard <= max) {
+        let is_reported =
+            self.reported_us.is_some_and(|reported| now_us < reported.saturating_add(SECOND_US));
+        if is_reported || max.is_none_or(|max| heard <= max) {
             return None;
         }
-        self.told_us = Some(now_us);
+        self.reported_us = Some(now_us);
         Some(heard)
     }
 

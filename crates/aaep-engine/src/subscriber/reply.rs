@@ -1,4 +1,4 @@
-//! The person's answer as a message: made once per question, never invented (§6.3, §6.5).
+//! The person's answer as a message: made once per ask, never invented (§6.3, §6.5).
 
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
 use aaep::extension::{DecidedBy, Outcome};
@@ -7,84 +7,84 @@ use aaep::{Message, Object, Payload, ReplyToken, Severity, SubscriptionId, Times
 use serde_json::Number;
 
 use super::asks::WhyWithdrawn;
-use super::{OpenAsk, Standing, Subscriber};
+use super::{OpenAsk, Subscriber, SubscriptionState};
 use crate::clock::Now;
 use crate::stakes::ActionStakes;
 
 /// Why no reply was made. Nothing was used up, and nothing may be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CannotReply {
-    /// Nobody asked that here. Tell the person that there is no such question.
+    /// No such ask is known here. Tell the person so.
     UnknownAsk,
     /// A reply was made before; there is never a second one.
     AlreadyAnswered,
-    /// The question is no longer asked.
+    /// The ask was withdrawn.
     Withdrawn(WhyWithdrawn),
-    /// It was settled, here or by someone else.
+    /// The ask was settled, here or elsewhere.
     Resolved {
         /// How it ended.
         outcome: Outcome,
         /// What decided it.
         decided_by: DecidedBy,
     },
-    /// Time is over, and the producer's default applies.
+    /// The time is up, and the producer's default applies.
     Expired,
-    /// It was given up here when there were too many; a change said so.
+    /// The ask was given up here because there were too many; a change reported it.
     Forgotten,
-    /// It cannot be answered so.
+    /// The ask cannot be answered in this way.
     NotAllowed(NotAllowed),
     /// There is no subscription to answer on. Wait for the handshake, or subscribe again.
     NotSubscribed,
     /// The reply would not be valid, such as a reason that is too long. Correct it and try again.
     Malformed(Vec<Violation>),
-    /// So many answers are remembered that a further one could not be kept from being sent twice.
+    /// Too many answers are remembered to make sure that a further one is not sent twice.
     TooManyAnswered,
-    /// The wall clock shows a moment that cannot be written down.
+    /// The wall clock shows a time that cannot be written as a timestamp.
     NoSuchMoment,
 }
 
-/// Why a question cannot be answered so.
+/// Why an ask cannot be answered in this way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAllowed {
-    /// The question does not offer accept (`allowed_replies`); a reject is always allowed.
+    /// The ask does not offer accept (`allowed_replies`). A reject is always allowed.
     Decision,
-    /// A rule may not accept this; ask the person (ruling 35).
+    /// A rule may not accept this. Ask the person (ruling 35).
     Rule,
-    /// The question takes another kind of answer, or this is none of its choices.
+    /// The ask requires another kind of answer, or this is not one of its choices.
     Response,
-    /// The question is a confirmation where a clarification was meant, or the other way round.
+    /// The ask is a confirmation and not a clarification, or the other way round.
     Kind,
-    /// The terms do not let this subscriber answer such questions.
+    /// The terms do not let this subscriber answer such asks.
     Terms,
 }
 
-/// What may be said beside a decision. Who decided is never filled in by us.
+/// Optional details of a decision. We never fill in `decided_by`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConfirmationDetails {
     /// Who decided, such as `user:folake`.
     pub decided_by: Option<String>,
     /// Why, in the person's own words.
     pub decision_rationale: Option<String>,
-    /// How the action should be changed; most producers take that as a no (ruling 15).
+    /// How the action should be modified. Most producers take that as a no (ruling 15).
     pub modified_action: Option<Object>,
     /// A trace id.
     pub correlation_id: Option<String>,
 }
 
-/// What may be said beside an answer.
+/// Optional details of an answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClarificationDetails {
     /// Who answered.
     pub decided_by: Option<String>,
-    /// How sure it is that the person was understood, from 0 to 1.
+    /// How certain it is that the person was understood, from 0 to 1.
     pub confidence: Option<Number>,
     /// A trace id.
     pub correlation_id: Option<String>,
 }
 
 impl Subscriber {
-    /// Makes the reply to a confirmation, once. The token is used up as soon as it is given back:
-    /// whoever cannot deliver it sends the same message again and never makes another.
+    /// Makes the reply to a confirmation, once. The token is used up as soon as this returns. If
+    /// you cannot deliver the message, send the same one again; never make another.
     pub fn confirm(
         &mut self,
         now: Now,
@@ -114,7 +114,7 @@ impl Subscriber {
         Ok(reply)
     }
 
-    /// Makes the reply to a clarification, once, as [`Subscriber::confirm`] does.
+    /// Makes the reply to a clarification, once, like [`Subscriber::confirm`].
     pub fn clarify(
         &mut self,
         now: Now,
@@ -144,14 +144,16 @@ impl Subscriber {
         Ok(reply)
     }
 
-    /// The question, the subscription to answer it on, and the moment of the answer.
+    /// The ask, the subscription to answer it on, and the timestamp of the answer.
     fn answerable(
         &self,
         now: Now,
         token: &ReplyToken,
     ) -> Result<(&OpenAsk, SubscriptionId, Timestamp), CannotReply> {
         let ask = self.asks.answerable(now, token)?;
-        let Standing::Holds(held) = &self.standing else { return Err(CannotReply::NotSubscribed) };
+        let SubscriptionState::Holds(held) = &self.standing else {
+            return Err(CannotReply::NotSubscribed);
+        };
         let Some(id) = held.id.clone() else { return Err(CannotReply::NotSubscribed) };
         if !ask.can_reply {
             return Err(CannotReply::NotAllowed(NotAllowed::Terms));
@@ -166,8 +168,8 @@ fn refuse_malformed(mut violations: Vec<Violation>) -> Result<(), CannotReply> {
     if violations.is_empty() { Ok(()) } else { Err(CannotReply::Malformed(violations)) }
 }
 
-/// Whether a confirmation takes this decision. A no is never held back, whatever the producer allows; a
-/// rule accepts only what a rule may (ruling 35).
+/// Checks that a confirmation allows this decision. A no is always allowed, whatever the producer
+/// says. A rule accepts only what a rule may accept (ruling 35).
 fn check_decision(
     asked: &AwaitingConfirmation,
     decision: Decision,
@@ -187,8 +189,8 @@ fn check_decision(
     Ok(())
 }
 
-/// Whether a question takes such an answer (§6.5.2). Free words are the only kind that a question
-/// takes which does not say what it takes.
+/// Whether an ask allows this kind of answer (§6.5.2). An ask that states no kinds allows only free
+/// text.
 fn takes(asked: &AwaitingClarification, response: &Response) -> bool {
     let kinds = asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
     kinds.iter().any(|kind| match (kind, response) {

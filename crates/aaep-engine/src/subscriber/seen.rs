@@ -1,7 +1,7 @@
-//! Which events were heard already (§3.2.3, §9.5.2): a resumed stream may repeat some.
+//! The events that were already heard (§3.2.3, §9.5.2): a resumed stream may repeat some.
 //!
-//! A repeated id alone does not make a repeated event. Where session, type or reply token differ, a
-//! producer gave out an id twice, and the event must not be lost for it (§5.6.2).
+//! A repeated id alone does not make a repeated event. If session, type or reply token differ, the
+//! producer used an id twice, and the event must not be lost because of that (§5.6.2).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,32 +11,33 @@ use sha2::{Digest, Sha256};
 
 use crate::ask::question;
 
-/// How many events are remembered; of a stream that repeats more than that, some are heard twice.
+/// How many events are remembered. If a stream repeats more than that, some are heard twice.
 pub const MAX_EVENT_IDS: usize = 16_384;
 
 /// The events that were heard last.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// What each event was, in short.
+pub(super) struct SeenEvents {
+    /// A short hash of each event.
     known: BTreeMap<Arc<EventId>, [u8; 8]>,
     oldest: VecDeque<Arc<EventId>>,
 }
 
-/// What an id says about an event.
+/// What the id of an event reveals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum EventSighting {
     First,
     Repeated,
-    /// Another event had this id.
+    /// Another event had the same id.
     Reused,
 }
 
-impl Seen {
-    /// Looks at an event and remembers it.
-    pub(super) fn look(&mut self, event: &Event) -> Sight {
+impl SeenEvents {
+    /// Looks up an event and remembers it.
+    pub(super) fn look(&mut self, event: &Event) -> EventSighting {
         let mark = mark(event);
         if let Some(known) = self.known.get_mut(&event.envelope.event_id) {
-            let sight = if *known == mark { Sight::Repeated } else { Sight::Reused };
+            let sight =
+                if *known == mark { EventSighting::Repeated } else { EventSighting::Reused };
             *known = mark;
             return sight;
         }
@@ -48,7 +49,7 @@ impl Seen {
         {
             self.known.remove(&oldest);
         }
-        Sight::First
+        EventSighting::First
     }
 
     #[cfg(test)]
@@ -57,7 +58,7 @@ impl Seen {
     }
 }
 
-/// What stays the same when an event is sent again, in other words or not.
+/// A hash of what stays the same when an event is sent again, even with other words.
 fn mark(event: &Event) -> [u8; 8] {
     let mut hash = Sha256::new();
     hash.update(event.envelope.session_id.as_str());

@@ -1,8 +1,8 @@
-//! Sessions as a subscriber sees them: who is at work, in which state, with which tools.
+//! Sessions as a subscriber sees them: which agents are at work, in which state, with which tools.
 //!
 //! Only what was heard is known: a session may have begun before we listened (ruling 19), and under
-//! most terms some events never come. Critical events overtake others (ruling 7), so what is older
-//! than what is known changes nothing.
+//! most terms some events never arrive. Critical events overtake others (ruling 7), so an event
+//! that is older than what is known changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,9 @@ use super::{Change, SubscriberViolation};
 use crate::clock::Now;
 use crate::order::OrderViolation;
 
-/// How many sessions are remembered, more than questions can be open. Then one is forgotten that has
-/// no open question: one that ended if there is one, and of those the one silent for longest.
+/// How many sessions are remembered: more than there can be open asks. Beyond that, a session
+/// without an open ask is forgotten: an ended one if possible, and among those the one that was
+/// silent for the longest time.
 pub const MAX_SESSIONS: usize = 1024;
 /// How many running tools of a session are listed.
 pub const MAX_RUNNING_TOOLS: usize = 64;
@@ -24,20 +25,20 @@ pub const MAX_NAME_CHARS: usize = 256;
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Well.
+    /// Successfully.
     Completed,
-    /// In an error.
+    /// With an error.
     Errored,
     /// It was stopped.
     Cancelled,
 }
 
-/// A tool that is running, as far as was heard.
+/// A tool that is running, as far as is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningTool {
     /// Its name.
     pub tool: ToolName,
-    /// The call, where it was named.
+    /// The id of the call, if it has one.
     pub tool_call_id: Option<ToolCallId>,
 }
 
@@ -46,40 +47,41 @@ pub struct RunningTool {
 pub struct Session {
     /// The session.
     pub session_id: SessionId,
-    /// The agent that was heard first in it.
+    /// The agent that was heard first in this session.
     pub agent_id: String,
     /// Its name for people, if it has one.
     pub agent_name: Option<String>,
-    /// The state that was heard last; idle before any.
+    /// The state that was heard last; idle if none was.
     pub state: String,
-    /// The tools that run, the oldest first.
+    /// The running tools, oldest first.
     pub tools: Vec<RunningTool>,
-    /// Whether its beginning was heard.
+    /// Whether the beginning was heard.
     pub is_from_start: bool,
-    /// How it ended, if it did.
+    /// How it ended, if it has.
     pub ending: Option<Ending>,
-    /// When it was first heard of, on our monotonic clock.
+    /// When it was first heard, on our monotonic clock.
     pub first_heard_us: u64,
-    /// When it was last heard of.
+    /// When it was last heard, on the same clock.
     pub last_heard_us: u64,
     /// The event that was heard last.
     pub last_event_id: EventId,
-    /// The number that is to come next, where events are numbered.
+    /// The sequence number that is expected next, if events are numbered.
     next_number: Option<u64>,
-    /// The moment of the newest event that did not overtake, and of the newest that may have.
-    calm_us: i64,
-    urgent_us: i64,
-    /// The moment of the event that told the state.
+    /// The timestamp of the newest event that cannot have overtaken others, and of the newest that
+    /// may have.
+    non_critical_us: i64,
+    critical_us: i64,
+    /// The timestamp of the event that set the state.
     state_us: i64,
 }
 
 /// The sessions that are remembered.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(super) struct SubscriberSessions {
     known: BTreeMap<SessionId, Session>,
 }
 
-impl Sessions {
+impl SubscriberSessions {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.known.values()
     }
@@ -92,12 +94,13 @@ impl Sessions {
         self.known.get(id).is_some_and(|session| session.ending.is_some())
     }
 
-    /// The terms changed, and with them perhaps which events are numbered (ruling 7).
+    /// Forgets the expected numbers, because changed terms may change which events are numbered
+    /// (ruling 7).
     pub(super) fn forget_numbers(&mut self) {
         self.known.values_mut().for_each(|session| session.next_number = None);
     }
 
-    /// Takes an event of a session that has not ended into account.
+    /// Applies an event of a session that has not ended.
     pub(super) fn hear(
         &mut self,
         now: Now,
@@ -124,7 +127,7 @@ impl Sessions {
         violations
     }
 
-    /// Forgets sessions until there is room; never one that is `asking`.
+    /// Forgets sessions until there is room, but never one that is `asking`.
     pub(super) fn make_room<'a>(
         &mut self,
         asking: impl FnOnce() -> BTreeSet<&'a SessionId>,
@@ -162,21 +165,22 @@ impl Session {
             first_heard_us: now.monotonic_us,
             last_heard_us: now.monotonic_us,
             last_event_id: event.envelope.event_id.clone(),
-            // What is numbered begins with 0 (§3.4.1); whoever joins late learns where.
+            // Numbers begin with 0 (§3.4.1). After joining late, the first number is learned.
             next_number: is_from_start.then_some(0),
-            calm_us: i64::MIN,
-            urgent_us: i64::MIN,
+            non_critical_us: i64::MIN,
+            critical_us: i64::MIN,
             state_us: i64::MIN,
         }
     }
 
-    /// §3.2.5, among the events that keep their order: critical ones may have overtaken the others.
+    /// §3.2.5, among events that keep their order: critical ones may have overtaken the others.
     fn check_time(&mut self, event: &Event) -> Vec<SubscriberViolation> {
-        if is_made(event) {
+        if may_be_made_by_hub(event) {
             return Vec::new();
         }
         let at_us = event.envelope.timestamp.unix_us();
-        let last = if event.is_critical() { &mut self.urgent_us } else { &mut self.calm_us };
+        let last =
+            if event.is_critical() { &mut self.critical_us } else { &mut self.non_critical_us };
         let last_us = std::mem::replace(last, at_us.max(*last));
         if at_us >= last_us {
             return Vec::new();
@@ -186,7 +190,7 @@ impl Session {
         vec![SubscriberViolation::Order { session_id, violation }]
     }
 
-    /// §3.4.1, where events are numbered at all.
+    /// §3.4.1, if events are numbered at all.
     fn check_number(
         &mut self,
         event: &Event,
@@ -253,10 +257,10 @@ impl Session {
     }
 }
 
-/// Whether a hub may have made the event for the subscriber and passed it by others: it leaves
-/// `awaiting_input`, which tells that a question is settled (§6.7.2, ruling 18), or stays where it
-/// is, which sums up a session (ruling 19).
-pub(super) fn is_made(event: &Event) -> bool {
+/// Whether a hub may have made this event for the subscriber and let it overtake others: it leaves
+/// `awaiting_input`, which announces that an ask is settled (§6.7.2, ruling 18), or its state stays
+/// the same, which makes it a summary of a session (ruling 19).
+pub(super) fn may_be_made_by_hub(event: &Event) -> bool {
     let Payload::StateChanged(changed) = &event.payload else { return false };
     changed.from_state == state::AWAITING_INPUT || changed.from_state == changed.to_state
 }

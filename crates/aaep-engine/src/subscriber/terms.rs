@@ -1,5 +1,5 @@
-//! What a subscriber sends to come, to change its terms and to go, and what it makes of the answers
-//! (§5.2, §5.7, §5.8).
+//! What a subscriber sends to subscribe, to change its terms and to leave, and how it handles the
+//! answers (§5.2, §5.7, §5.8).
 
 use aaep::handshake::{
     SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
@@ -8,25 +8,27 @@ use aaep::handshake::{
 use aaep::{Capabilities, Code, Message, Object, ReasonName, Severity, SubscriptionId, Violation};
 
 use super::asks::WhyWithdrawn;
-use super::handshake::{Held, HowEnded, IN_FLIGHT_US, Standing, Wanted, grant};
+use super::handshake::{
+    HeldSubscription, HowEnded, IN_FLIGHT_US, SentRequest, SubscriptionState, grant,
+};
 use super::{Change, Heard, Received, Subscriber, SubscriberViolation, can_answer};
 use crate::clock::Now;
 use crate::io::EndReason;
 
-/// Why a message of the handshake was not made. Nothing has changed.
+/// Why a handshake message was not made. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CannotAsk {
-    /// There is no subscription that it could be about. Subscribe first.
+    /// There is no subscription. Subscribe first.
     NotSubscribed,
-    /// An answer is still awaited; only one change of terms is on its way at a time.
+    /// An answer is still pending. Only one change of terms can be pending at a time.
     AlreadyAsked,
-    /// The message would not be valid, or claims level 2 without being able to answer.
+    /// The message would not be valid, or claims level 2 without the ability to answer.
     Malformed(Vec<Violation>),
 }
 
 impl Subscriber {
-    /// The request that begins a subscription (§5.2), or one that takes the place of the last one.
-    /// Sessions, questions and what was heard stay known, so that a resumed stream can be followed.
+    /// The request that begins a subscription (§5.2) or replaces the last one. Sessions, asks and
+    /// heard events stay known, so that a resumed stream can be followed.
     pub fn request(
         &mut self,
         capabilities: Capabilities,
@@ -44,24 +46,24 @@ impl Subscriber {
         };
         refuse_malformed(aaep::check(&request))?;
         let version = self.config.version.clone();
-        self.standing = Standing::Asked(Box::new(Wanted { version, capabilities }));
+        self.standing = SubscriptionState::Asked(Box::new(SentRequest { version, capabilities }));
         Ok(request)
     }
 
-    /// The stream is served without a handshake (ruling 3): nothing is promised, so nothing of it can
-    /// be broken. Questions can be answered if the stream has an id to answer on.
+    /// Notes that the stream is served without a handshake (ruling 3): nothing is promised, so no
+    /// promise can be broken. Asks can be answered if the stream has a subscription id.
     pub fn without_handshake(&mut self, id: Option<SubscriptionId>) {
-        let held = Held { id, granted: None, changing: None, before: None };
-        self.standing = Standing::Holds(Box::new(held));
+        let held = HeldSubscription { id, granted: None, changing: None, before: None };
+        self.standing = SubscriptionState::Holds(Box::new(held));
         self.asks.allow(|_| true);
     }
 
-    /// Asks for other terms (§5.7). Only what is named changes.
+    /// Requests other terms (§5.7). Only the capabilities that are named change.
     pub fn renegotiate(
         &mut self,
         change: Capabilities,
     ) -> Result<SubscriptionRenegotiate, CannotAsk> {
-        let Standing::Holds(held) = &mut self.standing else {
+        let SubscriptionState::Holds(held) = &mut self.standing else {
             return Err(CannotAsk::NotSubscribed);
         };
         let (Some(id), Some(granted)) = (&held.id, &held.granted) else {
@@ -83,7 +85,7 @@ impl Subscriber {
         Ok(message)
     }
 
-    /// Says goodbye (§5.8). Open questions can no longer be answered from here.
+    /// Ends the subscription (§5.8). Open asks can no longer be answered from here.
     pub fn close(
         &mut self,
         reason_code: Option<ReasonName>,
@@ -111,16 +113,16 @@ impl Subscriber {
             Message::SubscriptionRejected(rejected) => self.rejected(rejected, out),
             Message::SubscriptionClose(close) => self.closed(close, out),
             Message::SubscriptionRequest(_) => {
-                out.wrong(SubscriberViolation::Unexpected("subscription.request"));
+                out.add_violation(SubscriberViolation::Unexpected("subscription.request"));
             }
             Message::SubscriptionRenegotiate(_) => {
-                out.wrong(SubscriberViolation::Unexpected("subscription.renegotiate"));
+                out.add_violation(SubscriberViolation::Unexpected("subscription.renegotiate"));
             }
             Message::ConfirmationReply(_) => {
-                out.wrong(SubscriberViolation::Unexpected("confirmation.reply"));
+                out.add_violation(SubscriberViolation::Unexpected("confirmation.reply"));
             }
             Message::ClarificationReply(_) => {
-                out.wrong(SubscriberViolation::Unexpected("clarification.reply"));
+                out.add_violation(SubscriberViolation::Unexpected("clarification.reply"));
             }
             _ => {}
         }
@@ -129,19 +131,19 @@ impl Subscriber {
 
     fn accepted(&mut self, now: Now, accepted: &SubscriptionAccepted, out: &mut Received) {
         let awaited = match &self.standing {
-            Standing::Asked(wanted) => Some(((**wanted).clone(), None)),
-            Standing::Holds(held) => {
+            SubscriptionState::Asked(wanted) => Some(((**wanted).clone(), None)),
+            SubscriptionState::Holds(held) => {
                 held.changing.clone().zip(held.granted.as_ref()).map(|(capabilities, granted)| {
                     let version = granted.wanted.version.clone();
                     let until_us = now.monotonic_us.saturating_add(IN_FLIGHT_US);
                     let before = (granted.terms.clone(), until_us);
-                    (Wanted { version, capabilities }, Some(before))
+                    (SentRequest { version, capabilities }, Some(before))
                 })
             }
-            Standing::New | Standing::Over => None,
+            SubscriptionState::New | SubscriptionState::Over => None,
         };
         let Some((wanted, before)) = awaited else {
-            return out.wrong(SubscriberViolation::Unexpected("subscription.accepted"));
+            return out.add_violation(SubscriberViolation::Unexpected("subscription.accepted"));
         };
         let id = &accepted.subscription_id;
         if before.is_some() && !self.is_ours(id, "subscription.accepted", out) {
@@ -153,23 +155,28 @@ impl Subscriber {
         self.sessions.forget_numbers();
         let terms = granted.terms.clone();
         self.asks.allow(|event| can_answer(Some(&terms), event));
-        let held = Held { id: Some(id.clone()), granted: Some(granted), changing: None, before };
-        self.standing = Standing::Holds(Box::new(held));
+        let held = HeldSubscription {
+            id: Some(id.clone()),
+            granted: Some(granted),
+            changing: None,
+            before,
+        };
+        self.standing = SubscriptionState::Holds(Box::new(held));
         out.changes.push(Change::TermsChanged);
     }
 
-    /// A refusal counts only where something was asked: it names no subscription.
+    /// Handles a rejection. It names no subscription, so it counts only if a request is pending.
     fn rejected(&mut self, rejected: &SubscriptionRejected, out: &mut Received) {
         let is_awaited = match &self.standing {
-            Standing::Asked(_) => true,
-            Standing::Holds(held) => held.changing.is_some(),
-            Standing::New | Standing::Over => false,
+            SubscriptionState::Asked(_) => true,
+            SubscriptionState::Holds(held) => held.changing.is_some(),
+            SubscriptionState::New | SubscriptionState::Over => false,
         };
         if is_awaited {
             let how = HowEnded::Rejected(Box::new(rejected.clone()));
             self.end(how, &mut out.changes);
         } else {
-            out.wrong(SubscriberViolation::Unexpected("subscription.rejected"));
+            out.add_violation(SubscriberViolation::Unexpected("subscription.rejected"));
         }
     }
 
@@ -187,27 +194,28 @@ impl Subscriber {
         }
     }
 
-    /// Whether a message is about this subscription; if not, that is said.
+    /// Whether a message is about this subscription. If not, a violation is reported.
     fn is_ours(&self, found: &SubscriptionId, name: &'static str, out: &mut Received) -> bool {
         match self.subscription_id() {
             Some(expected) if expected == found => return true,
             Some(expected) => {
                 let (expected, found) = (expected.clone(), found.clone());
-                out.wrong(SubscriberViolation::WrongSubscription { expected, found });
+                out.add_violation(SubscriberViolation::WrongSubscription { expected, found });
             }
-            None => out.wrong(SubscriberViolation::Unexpected(name)),
+            None => out.add_violation(SubscriberViolation::Unexpected(name)),
         }
         false
     }
 
     fn end(&mut self, how: HowEnded, changes: &mut Vec<Change>) {
         self.asks.withdraw(|_| true, &WhyWithdrawn::SubscriptionEnded, changes);
-        self.standing = Standing::Over;
+        self.standing = SubscriptionState::Over;
         changes.push(Change::SubscriptionEnded { how });
     }
 }
 
-/// What a strict reader refuses is not sent; nor is a claim to level 2 without answers (§5.3.1.4).
+/// Refuses a message that a strict reader would refuse, or one that claims level 2 without answers
+/// (§5.3.1.4).
 fn refuse_malformed(mut violations: Vec<Violation>) -> Result<(), CannotAsk> {
     violations.retain(|it| it.severity == Severity::Error || it.code == Code::CannotReply);
     if violations.is_empty() { Ok(()) } else { Err(CannotAsk::Malformed(violations)) }

@@ -1,4 +1,4 @@
-//! What every test of the subscriber shares: a producer's messages in a line each, and a clock.
+//! Helpers for all tests of the subscriber: one-line messages of a producer, and a clock.
 
 mod agreement;
 mod asking;
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::clock::Now;
 
-/// The moment of every event that does not say another, in milliseconds since 1970 began.
+/// The timestamp of events that do not set another, in milliseconds since 1970 began.
 const START_MS: i64 = 1_780_000_000_000;
 
-/// So many milliseconds after the test began.
+/// The moment `ms` milliseconds after the test began.
 fn at(ms: u64) -> Now {
     let since = i64::try_from(ms).expect("a small number");
     Now { monotonic_us: ms * 1000, unix_us: (START_MS + since) * 1000 }
@@ -38,7 +38,7 @@ fn config() -> SubscriberConfig {
     }
 }
 
-/// What a subscriber asks for that can answer everything.
+/// The capabilities of a subscriber that can answer everything.
 fn able() -> Capabilities {
     Capabilities {
         supports_confirmation_reply: Some(true),
@@ -58,7 +58,7 @@ fn accepted(honored: &Capabilities) -> Json {
     })
 }
 
-/// A subscriber that asked for these terms and got them.
+/// A subscriber that requested these terms and got them.
 fn subscribed(capabilities: &Capabilities) -> Subscriber {
     let mut subscriber = Subscriber::new(config());
     subscriber.request(capabilities.clone()).expect("a request");
@@ -76,7 +76,7 @@ fn listening() -> Subscriber {
 }
 
 impl Subscriber {
-    /// Receives a message so many milliseconds after the test began.
+    /// Receives a message `ms` milliseconds after the test began.
     fn get(&mut self, ms: u64, message: &Json) -> Received {
         self.receive(at(ms), message.to_string().as_bytes())
     }
@@ -94,9 +94,9 @@ impl Subscriber {
     }
 }
 
-/// An event of the agent "a" in `sess_1`, with an id of its own made of what it says.
+/// An event of the agent "a" in `sess_1`, with an id derived from its contents.
 fn event(kind: &str, fields: Json) -> Json {
-    // FNV-1a: what says the same has the same id.
+    // FNV-1a: equal contents get the same id.
     let hash = format!("{kind}{fields}").bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -169,7 +169,7 @@ fn clarification(name: &str, fields: Json) -> Json {
     event("awaiting.clarification", document)
 }
 
-/// A hub tells how a question was settled.
+/// A notice of a hub that says how an ask was settled.
 fn notice(name: &str, outcome: &str, decided_by: &str) -> Json {
     let resolution = json!({
         "reply_token": format!("rpl_{name}"), "outcome": outcome, "decided_by": decided_by,
@@ -209,7 +209,7 @@ fn withdrawn(name: &str, why: WhyWithdrawn) -> Change {
     Change::AskWithdrawn { reply_token: token(name), why }
 }
 
-/// The codes of what was wrong.
+/// The codes of the violations.
 fn codes(got: &Received) -> Vec<&'static str> {
     got.violations.iter().map(SubscriberViolation::code).collect()
 }

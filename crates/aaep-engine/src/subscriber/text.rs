@@ -1,18 +1,19 @@
-//! What the agents wrote, piece by piece (§4.3.3, ruling 11), for a transcript.
+//! The text that agents wrote, chunk by chunk (§4.3.3, ruling 11), for a transcript.
 //!
-//! Pieces are kept as they were heard: a piece that does not follow is a violation of the order, told
-//! elsewhere, and its text is kept all the same. Past a bound the text stops growing and says so.
+//! Chunks are kept as they were heard. A chunk that does not follow is a violation of the order
+//! that is reported elsewhere, and its text is kept nevertheless. Beyond a bound the text stops
+//! growing and is marked as cut.
 
 use std::collections::BTreeMap;
 
 use aaep::event::action::OutputStreaming;
 use aaep::{OutputId, SessionId};
 
-/// How long the text of one output may become, in bytes.
+/// The most bytes of one output's text.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// How long all texts together may become, in bytes. Then the oldest is forgotten.
+/// The most bytes of all texts together. Beyond that the oldest is forgotten.
 pub const MAX_TEXTS_BYTES: usize = 8 * 1024 * 1024;
-/// How many texts are kept. Then the oldest is forgotten.
+/// How many texts are kept. Beyond that the oldest is forgotten.
 pub const MAX_TEXTS: usize = 1024;
 
 /// The text of one output so far.
@@ -20,23 +21,23 @@ pub const MAX_TEXTS: usize = 1024;
 pub struct Text {
     /// The text, as far as it was kept.
     pub text: String,
-    /// Whether the last piece has come.
+    /// Whether the last chunk has arrived.
     pub is_complete: bool,
     /// Whether more was heard than was kept.
     pub is_cut: bool,
-    /// When the text began, counted in texts.
+    /// The sequence number of the text, in the order in which texts began.
     began: u64,
 }
 
 /// All texts that are kept.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct SubscriberTexts {
     known: BTreeMap<(SessionId, Option<OutputId>), Text>,
     bytes: usize,
     begun: u64,
 }
 
-impl Texts {
+impl SubscriberTexts {
     pub(super) fn get(&self, session: &SessionId, output: Option<&OutputId>) -> Option<&Text> {
         self.known.get(&(session.clone(), output.cloned()))
     }
@@ -51,7 +52,7 @@ impl Texts {
             .map(|((_, output), text)| (output.as_ref(), text))
     }
 
-    /// Adds a piece.
+    /// Adds a chunk.
     pub(super) fn take(&mut self, session: &SessionId, chunk: &OutputStreaming) {
         let key = (session.clone(), chunk.output_id.clone());
         if !self.known.contains_key(&key) {
@@ -61,7 +62,7 @@ impl Texts {
         let text = self.known.entry(key).or_insert_with(fresh);
         let room = MAX_TEXT_BYTES.saturating_sub(text.text.len());
         let end = chunk.chunk.floor_char_boundary(room);
-        // Once something is missing, nothing may be put behind the hole as if it followed.
+        // After a gap in the text, nothing may be appended as if it followed.
         let piece = if text.is_cut { "" } else { &chunk.chunk[..end] };
         text.text.push_str(piece);
         text.is_cut |= piece.len() < chunk.chunk.len();
@@ -84,7 +85,7 @@ impl Texts {
         (self.known.len(), self.known.values().map(|text| text.text.len()).sum())
     }
 
-    /// Forgets the oldest text, those that are complete first.
+    /// Forgets the oldest text, complete ones first.
     fn forget_one(&mut self) {
         let oldest = self.known.iter().min_by_key(|(_, text)| (!text.is_complete, text.began));
         match oldest.map(|(key, _)| key.clone()) {

@@ -1,6 +1,6 @@
 //! The ways in which a producer can break the rules towards a subscriber, one variant each.
 //!
-//! A producer's mistake is data for a log (§3.11, §10 T4). It never panics, never ends the
+//! A producer's mistake is data for a log (§3.11, §10 T4). It never causes a panic, never ends the
 //! subscription by itself, and never costs the person a critical event (§5.6.2).
 
 use std::fmt;
@@ -11,92 +11,92 @@ use aaep::{
 
 use crate::order::OrderViolation;
 
-/// What a producer did wrong, and beside each what the subscriber makes of it.
+/// What a producer did wrong. Each variant says how the subscriber handles it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriberViolation {
-    /// A message cannot be understood: no JSON, too large, a required field missing or wrong. It is
-    /// dropped, and this is all that is left of it.
+    /// A message cannot be understood: it is not JSON, it is too large, or a required field is
+    /// missing or wrong. It is dropped, and only this report remains.
     Invalid {
-        /// The event id that the text claims; foreign text.
+        /// The event id that the text claims. Untrusted text.
         event_id: Option<String>,
         /// Everything that is wrong with it.
         violations: Vec<Violation>,
     },
-    /// A message is not as it should be and can be understood all the same. It is heard.
+    /// A message breaks a rule but can be understood. It is heard.
     Tolerated(Vec<Violation>),
-    /// An event breaks the order of its session, as far as that can be told under these terms. It is
-    /// heard; after the end of a session it changes nothing.
+    /// An event breaks the order of its session, as far as that can be known under these terms. It
+    /// is heard. After the end of a session it changes nothing.
     Order {
         /// The session.
         session_id: SessionId,
-        /// How.
+        /// How it breaks the order.
         violation: OrderViolation,
     },
-    /// Numbers of a session are missing: something was lost on the way, or left out. The event is
-    /// heard, and a change tells of the gap.
+    /// Sequence numbers of a session are missing: events were lost or left out. The event is heard,
+    /// and a change reports the gap.
     SequenceGap {
         /// The session.
         session_id: SessionId,
-        /// The number that was to come.
+        /// The number that was expected.
         expected: u64,
-        /// The number that came.
+        /// The number that arrived.
         found: u64,
     },
-    /// An event came after one with a higher number. It is heard when it comes.
+    /// An event arrived after one with a higher number. It is heard when it arrives.
     OutOfOrder {
         /// The session.
         session_id: SessionId,
-        /// The number that was to come.
+        /// The number that was expected.
         expected: u64,
-        /// The number that came.
+        /// The number that arrived.
         found: u64,
     },
-    /// More non-critical events came within a second than were promised. All are heard; whoever
-    /// listens may ask for a lower rate or leave. Said at most once a second.
+    /// More non-critical events arrived within a second than were promised. All are heard; the
+    /// subscriber may request a lower rate or leave. Reported at most once per second.
     TooFast {
         /// How many were promised.
         honored: u64,
-        /// How many came within a second so far.
+        /// How many have arrived within a second so far.
         heard: u64,
     },
-    /// An event came that the terms leave out and that is not critical. It is heard.
+    /// A non-critical event arrived that the terms exclude. It is heard.
     Excluded(EventType),
-    /// Terms were granted that are wider than what was asked for, in these fields (§5.4.4). What was
-    /// asked for counts.
+    /// Terms were granted that are wider than requested, in these fields (§5.4.4). The requested
+    /// values count.
     HonoredTooWide(Vec<&'static str>),
-    /// The producer wants to speak a version that is newer than the asked one or has another major
-    /// (ruling 21). What it sends is read as far as it can be understood.
+    /// The producer wants to speak a version that is newer than the requested one or has another
+    /// major version (ruling 21). Its messages are read as far as they can be understood.
     WrongVersion {
-        /// What was asked for.
+        /// The version that was requested.
         asked: Version,
-        /// What was answered.
+        /// The version that was granted.
         spoken: Version,
     },
     /// Only a signed manifest was acceptable, and the subscription was granted without one
-    /// (§5.3.1.12). Whoever listens should leave.
+    /// (§5.3.1.12). The subscriber should leave.
     NotSigned,
-    /// A question came on terms without answers (§5.3.1.4, §5.3.1.5). The person hears it; it cannot
-    /// be answered here.
+    /// An ask arrived on terms without replies (§5.3.1.4, §5.3.1.5). The person hears it, but it
+    /// cannot be answered here.
     AskWithoutReplySupport(ReplyToken),
-    /// A token came with a second question (§6.2.2). From now on neither can be answered: an answer
-    /// to the one might be taken for an answer to the other.
+    /// A token arrived with a second ask (§6.2.2). From now on neither can be answered, because an
+    /// answer to one might be taken for an answer to the other.
     TokenReused(ReplyToken),
-    /// An id came with a second event (§3.2.3). Both are heard.
+    /// An id arrived with a second event (§3.2.3). Both are heard.
     EventIdReused(EventId),
-    /// An event of one session claims that a question of another one is settled. The question stays
+    /// An event of one session claims that an ask of another session is settled. The ask stays
     /// open.
     ForeignResolution(ReplyToken),
-    /// An event came while there was no subscription. It is heard.
+    /// An event arrived while there was no subscription. It is heard.
     NotSubscribed,
-    /// A message names a subscription that is not this one. It is ignored.
+    /// A message names another subscription. It is ignored.
     WrongSubscription {
-        /// This one.
+        /// This subscription.
         expected: SubscriptionId,
-        /// The one that it names.
+        /// The subscription that the message names.
         found: SubscriptionId,
     },
-    /// A message came that nothing called for: an answer without a request, or what only
+    /// A message arrived unexpectedly: an answer without a request, or a message that only
     /// subscribers send. It is ignored.
     Unexpected(&'static str),
 }

@@ -1,12 +1,13 @@
 //! Which terms shape events alike: the key under which the engine shares its work.
 //!
-//! Work grows with the number of different terms, not of subscribers (ARCHITECTURE.md). Whatever
-//! could change the bytes of an event is in the key; what is personal, pace and rate, is not.
+//! Work grows with the number of different terms and not with the number of subscribers
+//! (ARCHITECTURE.md). Everything that could change the bytes of an event is part of the key. Pace
+//! and rate are personal and are not.
 
 use std::sync::Arc;
 
 use super::Terms;
-use super::comparison::Reach;
+use super::comparison::PatternReach;
 use crate::io::Hears;
 
 /// Equal for all terms under which every event looks the same. Cheap to clone.
@@ -14,8 +15,8 @@ use crate::io::Hears;
 pub struct AudienceKey(Arc<str>);
 
 impl AudienceKey {
-    /// The key of those among them who hear the same agents.
-    pub(crate) fn of_those_who_hear(self, hears: &Hears) -> Self {
+    /// Narrows the key to subscribers that may hear the same agents.
+    pub(crate) fn restricted_to(self, hears: &Hears) -> Self {
         match hears {
             Hears::All => self,
             Hears::Tagged(tags) => AudienceKey(format!("{} hears {tags:?}", self.0).into()),
@@ -30,11 +31,11 @@ impl AudienceKey {
 impl Terms {
     /// The key of the audience that these terms belong to.
     ///
-    /// Left out are the rate and the pace, which decide when and not what, and the demand for a
-    /// signed manifest, which the handshake has met. Of the levels only the highest counts, as
-    /// §5.3.1.8 has the producer work at that one. Whether the terms keep every event is in the key,
-    /// because such events have sequence numbers (ruling 7): there, any rate at all makes a
-    /// difference.
+    /// The key excludes the rate and the pace, which decide when an event is sent and not what it
+    /// says, and the demand for a signed manifest, which the handshake has met. Only the highest
+    /// level counts, because §5.3.1.8 has the producer work at that one. Whether the terms keep
+    /// every event is part of the key, because such events have sequence numbers (ruling 7): in
+    /// that respect, having any rate at all makes a difference.
     pub fn audience_key(&self) -> AudienceKey {
         let languages: Vec<String> =
             self.languages.iter().map(|tag| tag.as_str().to_ascii_lowercase()).collect();
@@ -42,10 +43,10 @@ impl Terms {
             self.boundaries.iter().map(aaep::event::action::CoalesceBoundary::as_str).collect();
         let mut extensions: Vec<&str> = self.extensions.iter().map(aaep::Uri::as_str).collect();
         extensions.sort_unstable();
-        // How someone answers changes nothing about what is told.
+        // How a subscriber answers does not change what it is sent.
         let other: Vec<_> =
             self.other.iter().filter(|(prefix, _)| *prefix != aaep::extension::PREFIX).collect();
-        // JSON, because it quotes: no pattern or tag can be mistaken for two.
+        // JSON quotes its strings, so one pattern or tag cannot be mistaken for two.
         let key = serde_json::json!([
             self.version.as_str(),
             self.verbosity.as_str(),
@@ -63,10 +64,10 @@ impl Terms {
     }
 }
 
-/// The patterns as a set: in whatever order and form they were written.
+/// The patterns as a set, independent of their order and notation.
 fn canonical(patterns: &[aaep::TypePattern]) -> Vec<String> {
     let mut texts: Vec<String> =
-        patterns.iter().map(|pattern| Reach::of(pattern).to_string()).collect();
+        patterns.iter().map(|pattern| PatternReach::of(pattern).to_string()).collect();
     texts.sort_unstable();
     texts.dedup();
     texts

@@ -1,9 +1,9 @@
-//! Whether terms are wider than what was asked for: §5.4.4 as a check that anyone can make.
+//! Whether terms are wider than what was requested: §5.4.4 as a check that anyone can make.
 //!
-//! Only what the honored terms state is compared. A field that they leave out is no promise at all,
-//! and §5.4.3 itself leaves out filters that were asked for. A field that was not asked for counts
-//! as asked with its default (§5.3.1). When two filters cannot be told apart cheaply the answer is
-//! "wider": the check may be too strict, never too lax.
+//! Only what the honored terms state is compared. A field that they leave out promises nothing, and
+//! §5.4.3 itself leaves out requested filters. A field that was not requested counts as requested
+//! with its default (§5.3.1). If two filters cannot be compared cheaply, the answer is "wider": the
+//! check may be too strict, but never too lax.
 
 use std::fmt;
 
@@ -12,8 +12,9 @@ use aaep::{CORE_TYPES, Capabilities, CognitiveLoad, EventFilters, TypePattern, V
 
 use super::Terms;
 
-/// The honored fields that are wider than asked, by name, in the order of §5.3.1; capabilities of
-/// extensions that nobody asked for come last, as `extension capabilities`. Empty is as it must be.
+/// The names of the honored fields that are wider than requested, in the order of §5.3.1.
+/// Unrequested capabilities of extensions come last, as `extension capabilities`. An empty list
+/// means that the terms are correct.
 pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static str> {
     let default = Terms::defaults();
     let boundaries = asked.coalesce_boundaries.as_ref().unwrap_or(&default.boundaries);
@@ -45,11 +46,11 @@ pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static 
         ),
         ("coalesce_boundaries", is_beyond(honored.coalesce_boundaries.as_ref(), boundaries)),
         ("event_filters", {
-            let asked = Passing::of(asked.event_filters.as_ref());
+            let asked = PassingTypes::of(asked.event_filters.as_ref());
             honored
                 .event_filters
                 .as_ref()
-                .is_some_and(|it| !Passing::of(Some(it)).is_within(&asked))
+                .is_some_and(|it| !PassingTypes::of(Some(it)).is_within(&asked))
         }),
         (
             "supported_conformance_levels",
@@ -60,7 +61,7 @@ pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static 
             let is_wider = |it: &CognitiveLoad| it != load && volume(it) >= volume(load);
             honored.cognitive_load.as_ref().is_some_and(is_wider)
         }),
-        // Without a pace from the subscriber any number would be invented.
+        // If the subscriber stated no pace, any number would be invented.
         ("pace_wpm", honored.pace_wpm.is_some_and(|pace| pace > asked.pace_wpm.unwrap_or(0))),
         (
             "accept_signed_manifests_only",
@@ -75,49 +76,50 @@ pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static 
     findings.into_iter().filter_map(|(field, is_wider)| is_wider.then_some(field)).collect()
 }
 
-/// Whether a list has something that is not in another.
+/// Whether a list contains something that another one does not.
 fn is_beyond<T: PartialEq>(honored: Option<&Vec<T>>, asked: &[T]) -> bool {
     honored.into_iter().flatten().any(|item| !asked.contains(item))
 }
 
-/// How much is said about an event. What we do not know is more than anything.
+/// Ranks how much is said about an event. An unknown value ranks highest.
 fn detail(verbosity: &Verbosity) -> usize {
     Verbosity::ALL.iter().position(|it| it == verbosity).unwrap_or(usize::MAX)
 }
 
-/// How many events are worth telling. What we do not know is more than anything.
+/// Ranks how many events are announced. An unknown value ranks highest.
 fn volume(load: &CognitiveLoad) -> usize {
     CognitiveLoad::ALL.iter().position(|it| it == load).unwrap_or(usize::MAX)
 }
 
-/// From the finest boundary to the coarsest.
+/// Ranks boundaries from the finest to the coarsest.
 pub(super) fn coarseness(boundary: &CoalesceBoundary) -> usize {
     CoalesceBoundary::ALL.iter().position(|it| it == boundary).unwrap_or(usize::MAX)
 }
 
 /// The types that filters let pass.
-struct Passing {
-    include: Vec<Reach>,
-    exclude: Vec<Reach>,
+struct PassingTypes {
+    include: Vec<PatternReach>,
+    exclude: Vec<PatternReach>,
 }
 
-impl Passing {
-    /// Filters, with the defaults of §5.3.1.7 where they are silent.
+impl PassingTypes {
+    /// The types that the filters let pass, with the defaults of §5.3.1.7 where a filter is absent.
     fn of(filters: Option<&EventFilters>) -> Self {
         let default = Terms::defaults();
         let reaches = |patterns: Option<&Vec<TypePattern>>, default: &[TypePattern]| {
-            patterns.map_or(default, Vec::as_slice).iter().map(Reach::of).collect()
+            patterns.map_or(default, Vec::as_slice).iter().map(PatternReach::of).collect()
         };
-        Passing {
+        PassingTypes {
             include: reaches(filters.and_then(|it| it.include.as_ref()), &default.include),
             exclude: reaches(filters.and_then(|it| it.exclude.as_ref()), &default.exclude),
         }
     }
 
-    /// Whether nothing passes here that would not pass there. Each include must lie in one include
-    /// there, and where it meets an exclude of there, one of our own excludes must cover the place.
-    fn is_within(&self, other: &Passing) -> bool {
-        let is_excluded = |reach: &Reach| self.exclude.iter().any(|own| own.covers(reach));
+    /// Whether everything that passes here also passes there. Each include must lie within one
+    /// include of the other, and where it overlaps an exclude of the other, one of our own excludes
+    /// must cover the overlap.
+    fn is_within(&self, other: &PassingTypes) -> bool {
+        let is_excluded = |reach: &PatternReach| self.exclude.iter().any(|own| own.covers(reach));
         self.include.iter().filter(|reach| !is_excluded(reach)).all(|reach| {
             other.include.iter().any(|theirs| theirs.covers(reach))
                 && other.exclude.iter().filter_map(|theirs| theirs.meets(reach)).all(is_excluded)
@@ -125,18 +127,18 @@ impl Passing {
     }
 }
 
-/// The types that one pattern means, as a set. Both written forms of a core type are one.
+/// The set of types that one pattern matches. Both notations of a core type count as the same.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct PatternReach {
     start: String,
     is_prefix: bool,
 }
 
-impl Reach {
+impl PatternReach {
     pub(super) fn of(pattern: &TypePattern) -> Self {
         let text = pattern.as_str();
         let start = text.strip_suffix('*').unwrap_or(text);
-        Reach {
+        PatternReach {
             start: match start.strip_prefix(CORE_TYPES) {
                 Some(local) => format!("aaep:{local}"),
                 None => start.to_owned(),
@@ -145,13 +147,13 @@ impl Reach {
         }
     }
 
-    /// Whether every type of the other is one of this.
-    fn covers(&self, other: &Reach) -> bool {
+    /// Whether this pattern matches every type that the other one matches.
+    fn covers(&self, other: &PatternReach) -> bool {
         if self.is_prefix { other.start.starts_with(&self.start) } else { self == other }
     }
 
-    /// The types that both mean: one of the two, or none, because types form a tree.
-    fn meets<'a>(&'a self, other: &'a Reach) -> Option<&'a Reach> {
+    /// The types that both match: one of the two, or `None`, because types form a tree.
+    fn meets<'a>(&'a self, other: &'a PatternReach) -> Option<&'a PatternReach> {
         if self.covers(other) {
             Some(other)
         } else if other.covers(self) {
@@ -162,7 +164,7 @@ impl Reach {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for PatternReach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.start, if self.is_prefix { "*" } else { "" })
     }

@@ -1,12 +1,13 @@
-//! Which of the languages on offer serves one that was asked for (§11.1.2, §11.1.3).
+//! Finds the available language that serves a requested one (§11.1.2, §11.1.3).
 //!
-//! Never guesses: `en-GB` does not serve someone who asked for `en-US`, and no table of likely
-//! scripts is consulted. The asked order, step 4 of §11.1.3, is the caller's loop.
+//! It never guesses: `en-GB` does not serve a request for `en-US`, and there is no table of likely
+//! scripts. The order of the requested languages, step 4 of §11.1.3, is handled by the caller's
+//! loop.
 
 use aaep::LanguageTag;
 
-/// The best of the available tags for one asked tag: the same; one that is a kind of it (`en-US`
-/// for `en`, §11.1.2); without its region; without its script.
+/// The best of the available tags for one requested tag: the same tag; a more specific one (`en-US`
+/// for `en`, §11.1.2); one without its region; one without its script.
 pub(super) fn best<'a>(
     asked: &LanguageTag,
     available: &'a [LanguageTag],
@@ -21,21 +22,21 @@ pub(super) fn best<'a>(
     same().or_else(kind).or_else(shorter)
 }
 
-/// Tags mean the same whatever their case (RFC 5646 §2.1.1).
+/// Tags are compared without regard to case (RFC 5646 §2.1.1).
 fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// Whether one tag is another with further subtags.
+/// Whether one tag is the other with further subtags.
 fn is_kind_of(narrow: &str, wide: &str) -> bool {
     narrow
         .split_at_checked(wide.len())
         .is_some_and(|(start, rest)| rest.starts_with('-') && is_same(start, wide))
 }
 
-/// The shorter tags that may stand in, best first: subtags go from the right, so the region before
-/// the script. A tag with both may also lose its script alone, `zh-Hant-TW` to `zh-TW`, before it
-/// is down to the bare language: that keeps more of what was asked.
+/// The shorter tags that may be used, best first. Subtags are removed from the right, so the region
+/// goes before the script. A tag with both may also lose only its script, `zh-Hant-TW` to `zh-TW`,
+/// before only the bare language is left: that keeps more of what was requested.
 fn fallbacks(asked: &LanguageTag) -> Vec<String> {
     let mut tags: Vec<String> = std::iter::successors(shorten(asked.as_str()), |tag| shorten(tag))
         .map(str::to_owned)
@@ -47,7 +48,8 @@ fn fallbacks(asked: &LanguageTag) -> Vec<String> {
     tags
 }
 
-/// The tag without its last subtag, and without a single letter that would only introduce it.
+/// The tag without its last subtag, and without a single letter that would only introduce that
+/// subtag.
 fn shorten(tag: &str) -> Option<&str> {
     let (rest, _) = tag.rsplit_once('-')?;
     match rest.rsplit_once('-') {

@@ -1,9 +1,10 @@
-//! The handshake decision: a request in, an acceptance with its terms or a refusal out (§5.4, §5.5,
-//! §5.7).
+//! The handshake decision: a request comes in, an acceptance with its terms or a rejection goes out
+//! (§5.4, §5.5, §5.7).
 //!
-//! What is granted is never wider than what was asked (§5.4.4), and `negotiation_notes` say what was
-//! narrowed and why. What cannot change by waiting is refused before what can, so that nobody tries
-//! again in vain. Nothing here counts subscriptions, makes ids or remembers anything.
+//! What is granted is never wider than what was requested (§5.4.4), and `negotiation_notes` say
+//! what was narrowed and why. Permanent reasons for a rejection are checked before temporary ones,
+//! so that nobody tries again in vain. Nothing here counts subscriptions, makes ids or remembers
+//! anything.
 
 use aaep::extension::{AskCapabilities, PREFIX};
 use aaep::handshake::{
@@ -15,13 +16,13 @@ use aaep::{
 };
 
 use super::comparison::coarseness;
-use super::rejection::{Refusal, listed};
+use super::rejection::{SubscriptionRefusal, listed};
 use super::{Door, Offer, Terms, language};
 
 /// The greatest rate that a message can state (§5.3.1.1).
 const MAX_RATE: u64 = 100_000;
 
-/// Answers a request (§5.2). `active` is how many subscriptions there are without this one.
+/// Answers a request (§5.2). `active` is the number of subscriptions without this one.
 pub fn negotiate(
     offer: &Offer,
     door: Door,
@@ -32,35 +33,38 @@ pub fn negotiate(
     grant(offer, door, active, request, id).map_err(|refusal| refusal.into_message(offer))
 }
 
-/// Answers a request that could not be read (ruling 12). `version` is the version that its text names, if
-/// that is text: one that we do not speak may have other rules of form, so it is the reason then.
+/// Answers a request that could not be read (ruling 12). `version` is the version that it names, if
+/// that is a string. A version that we do not speak may have other rules of form, so it is then
+/// given as the reason.
 pub fn reject_malformed(
     offer: &Offer,
     version: Option<&str>,
     violations: Vec<Violation>,
 ) -> SubscriptionRejected {
     let is_spoken = |asked: &str| {
-        Version::parse(asked).is_ok_and(|asked| speak(&offer.versions, &asked).is_ok())
+        Version::parse(asked).is_ok_and(|asked| choose_version(&offer.versions, &asked).is_ok())
     };
     let refusal = match version.filter(|asked| !is_spoken(asked)) {
-        Some(asked) => Refusal::Version(asked),
-        None => Refusal::Malformed(violations),
+        Some(asked) => SubscriptionRefusal::Version(asked),
+        None => SubscriptionRefusal::Malformed(violations),
     };
     refusal.into_message(offer)
 }
 
-/// Answers a request that is not even looked at, because the door is shut; none if it is open.
+/// Answers a request that is not considered because the door is closed; `None` if it is open.
 pub fn reject_at(offer: &Offer, door: Door) -> Option<SubscriptionRejected> {
-    pass(door).err().map(|refusal| refusal.into_message(offer))
+    check_door(door).err().map(|refusal| refusal.into_message(offer))
 }
 
-/// Answers a change of terms (§5.7, ruling 25). Only the fields that the change names are negotiated
-/// anew, each as a whole: a named `event_filters` replaces both filters, a named extension all that
-/// was said under its prefix. With the ability to reply, the levels come and go that need it (ruling 3). The rest keeps its negotiated value, even if the offer has changed.
+/// Answers a change of terms (§5.7, ruling 25). Only the fields that the change names are
+/// negotiated again, each as a whole: a named `event_filters` replaces both filters, a named
+/// extension replaces everything under its prefix. The levels that require replies come and go with
+/// the ability to reply (ruling 3). All other fields keep their negotiated value, even if the offer
+/// has changed.
 ///
-/// Also gives what the subscriber has now asked for in all, to be passed in the next time. Capabilities
-/// of unknown extensions are not carried on, so that it cannot grow without end. A refusal ends the
-/// subscription.
+/// Also returns everything that the subscriber has requested so far, which must be passed in the
+/// next time. Capabilities of unknown extensions are not included, so it cannot grow without bound.
+/// A rejection ends the subscription.
 pub fn renegotiate(
     offer: &Offer,
     current: &Terms,
@@ -76,10 +80,10 @@ fn grant<'a>(
     active: usize,
     request: &'a SubscriptionRequest,
     id: SubscriptionId,
-) -> Result<(SubscriptionAccepted, Terms), Refusal<'a>> {
-    pass(door)?;
-    // The version comes first: another major may have other rules of form.
-    let version = speak(&offer.versions, &request.aaep_version)?;
+) -> Result<(SubscriptionAccepted, Terms), SubscriptionRefusal<'a>> {
+    check_door(door)?;
+    // The version is checked first: another major version may have other rules of form.
+    let version = choose_version(&offer.versions, &request.aaep_version)?;
     refuse_malformed(aaep::check(request))?;
     let asked = &request.capabilities;
     refuse_bad_prefixes(offer, asked.supported_extensions.as_deref(), &asked.other)?;
@@ -88,11 +92,11 @@ fn grant<'a>(
         notes.push(format!("AAEP {version} is spoken, the newest version that is known here."));
     }
     let fresh = Terms { version, ..Terms::defaults() };
-    let terms =
-        Settlement { offer, change: asked, everything: true, notes: &mut notes }.of(fresh)?;
+    let terms = TermsNarrowing { offer, change: asked, everything: true, notes: &mut notes }
+        .narrow(fresh)?;
     let accepted = accept(offer, id, &terms, asked, &notes)?;
     if active >= offer.max_concurrent_subscriptions {
-        return Err(Refusal::Full);
+        return Err(SubscriptionRefusal::Full);
     }
     Ok((accepted, terms))
 }
@@ -102,7 +106,7 @@ fn regrant<'a>(
     current: &Terms,
     asked_before: &Capabilities,
     change: &'a SubscriptionRenegotiate,
-) -> Result<(SubscriptionAccepted, Terms, Capabilities), Refusal<'a>> {
+) -> Result<(SubscriptionAccepted, Terms, Capabilities), SubscriptionRefusal<'a>> {
     refuse_malformed(aaep::check(change))?;
     let named = &change.capabilities;
     refuse_bad_prefixes(offer, named.supported_extensions.as_deref(), &named.other)?;
@@ -112,34 +116,37 @@ fn regrant<'a>(
     }
     let mut current = current.clone();
     if named.supports_confirmation_reply == Some(true) {
-        // What was not granted only for want of replies is granted now.
+        // Levels that were withheld only because replies were missing are granted now.
         let asked = asked_before.supported_conformance_levels.iter().flatten();
         let offered = asked.filter(|level| offer.conformance_levels.contains(level));
         current.levels.extend(offered);
         current.levels.sort_unstable();
         current.levels.dedup();
     }
-    let terms =
-        Settlement { offer, change: named, everything: false, notes: &mut notes }.of(current)?;
+    let terms = TermsNarrowing { offer, change: named, everything: false, notes: &mut notes }
+        .narrow(current)?;
     let asked = merged(&terms, asked_before, named);
     let accepted = accept(offer, change.subscription_id.clone(), &terms, &asked, &notes)?;
     Ok((accepted, terms, asked))
 }
 
-fn pass(door: Door) -> Result<(), Refusal<'static>> {
+fn check_door(door: Door) -> Result<(), SubscriptionRefusal<'static>> {
     match door {
         Door::Open => Ok(()),
-        Door::AuthenticationRequired => Err(Refusal::AuthenticationRequired),
-        Door::AuthorizationDenied => Err(Refusal::AuthorizationDenied),
-        Door::TransportUnavailable => Err(Refusal::TransportUnavailable),
-        Door::Failing => Err(Refusal::Failing),
+        Door::AuthenticationRequired => Err(SubscriptionRefusal::AuthenticationRequired),
+        Door::AuthorizationDenied => Err(SubscriptionRefusal::AuthorizationDenied),
+        Door::TransportUnavailable => Err(SubscriptionRefusal::TransportUnavailable),
+        Door::Failing => Err(SubscriptionRefusal::Failing),
     }
 }
 
 /// The version to speak (ruling 21). A pre-release is spoken only if it is exactly one of ours
-/// (§12.1.1). Of the releases of the same major it is our newest that is not newer than theirs;
-/// where all of ours are newer, it is theirs, which §12.6.2 lets every later release speak.
-fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a>> {
+/// (§12.1.1). Among the releases of the same major version, it is our newest that is not newer than
+/// theirs. If all of ours are newer, it is theirs, which §12.6.2 lets every later release speak.
+fn choose_version<'a>(
+    ours: &[Version],
+    asked: &'a Version,
+) -> Result<Version, SubscriptionRefusal<'a>> {
     if ours.contains(asked) {
         return Ok(asked.clone());
     }
@@ -148,7 +155,7 @@ fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a
         .filter(|version| !version.is_pre_release() && version.major() == asked.major())
         .collect();
     if asked.is_pre_release() || releases.is_empty() {
-        return Err(Refusal::Version(asked.as_str()));
+        return Err(SubscriptionRefusal::Version(asked.as_str()));
     }
     let newest = releases
         .into_iter()
@@ -157,26 +164,26 @@ fn speak<'a>(ours: &[Version], asked: &'a Version) -> Result<Version, Refusal<'a
     Ok(newest.unwrap_or(asked).clone())
 }
 
-/// Messages are read strictly before they come here, but their fields are public: what a strict
-/// reader refuses is answered here too, rather than repeated back wrong.
-fn refuse_malformed(violations: Vec<Violation>) -> Result<(), Refusal<'static>> {
+/// Messages are read strictly before they arrive here, but their fields are public. So anything
+/// that a strict reader refuses is refused here, too, and not repeated back to the subscriber.
+fn refuse_malformed(violations: Vec<Violation>) -> Result<(), SubscriptionRefusal<'static>> {
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
-        Err(Refusal::Malformed(violations))
+        Err(SubscriptionRefusal::Malformed(violations))
     } else {
         Ok(())
     }
 }
 
-/// Ruling 26: no capability under a reserved prefix, and no two chosen extensions under one. Two
-/// versions of one vocabulary are two extensions (§7.9.1). The prefix of an extension that we do not
-/// know is not known either, so it collides with nothing.
+/// Ruling 26: no capability under a reserved prefix, and no two chosen extensions under one prefix.
+/// Two versions of one vocabulary are two extensions (§7.9.1). The prefix of an unknown extension
+/// is not known either, so it collides with nothing.
 fn refuse_bad_prefixes<'a>(
     offer: &'a Offer,
     chosen: Option<&'a [Uri]>,
     capabilities: &'a Object,
-) -> Result<(), Refusal<'a>> {
+) -> Result<(), SubscriptionRefusal<'a>> {
     if let Some(key) = capabilities.keys().find(|key| is_reserved(key)) {
-        return Err(Refusal::ReservedPrefix(key));
+        return Err(SubscriptionRefusal::ReservedPrefix(key));
     }
     let known: Vec<&(Uri, _)> = chosen
         .into_iter()
@@ -185,31 +192,32 @@ fn refuse_bad_prefixes<'a>(
         .collect();
     for (index, (uri, prefix)) in known.iter().enumerate() {
         if let Some((other, _)) = known[..index].iter().find(|it| it.1 == *prefix && it.0 != *uri) {
-            return Err(Refusal::SharedPrefix(prefix.as_str(), other, uri));
+            return Err(SubscriptionRefusal::SharedPrefix(prefix.as_str(), other, uri));
         }
     }
     Ok(())
 }
 
-/// Whether a key stands under a prefix that no extension may have (§7.3.2), alone or before a colon.
+/// Whether a key uses a prefix that no extension may have (§7.3.2), alone or before a colon.
 fn is_reserved(key: &str) -> bool {
     let prefix = key.split_once(':').map_or(key, |(prefix, _)| prefix);
     matches!(prefix, "aaep" | "xsd" | "rdf" | "rdfs") || prefix.starts_with('@')
 }
 
-/// The narrowing of what was asked to what can be offered, field by field.
-struct Settlement<'a, 'n> {
+/// Narrows what was requested to what can be offered, field by field.
+struct TermsNarrowing<'a, 'n> {
     offer: &'a Offer,
-    /// What is asked for.
+    /// What is requested.
     change: &'a Capabilities,
-    /// Whether fields that are not named count as asked with their defaults, or stay as they are.
+    /// Whether fields that are not named count as requested with their defaults. Otherwise they
+    /// stay unchanged.
     everything: bool,
     notes: &'n mut Vec<String>,
 }
 
-impl<'a> Settlement<'a, '_> {
-    /// The new terms, from those that hold so far.
-    fn of(mut self, mut terms: Terms) -> Result<Terms, Refusal<'a>> {
+impl<'a> TermsNarrowing<'a, '_> {
+    /// The new terms, derived from the current ones.
+    fn narrow(mut self, mut terms: Terms) -> Result<Terms, SubscriptionRefusal<'a>> {
         let (change, everything) = (self.change, self.everything);
         if everything || change.max_events_per_second.is_some() {
             terms.max_events_per_second = self.rate(change.max_events_per_second);
@@ -233,7 +241,7 @@ impl<'a> Settlement<'a, '_> {
         }
         if change.accept_signed_manifests_only == Some(true) && self.offer.signed_manifest.is_none()
         {
-            return Err(Refusal::Unsigned);
+            return Err(SubscriptionRefusal::Unsigned);
         }
         keep(&mut terms.signed_only, change.accept_signed_manifests_only);
         keep(&mut terms.verbosity, change.preferred_verbosity.clone());
@@ -251,7 +259,7 @@ impl<'a> Settlement<'a, '_> {
         Ok(terms)
     }
 
-    /// The asked rate, or our ceiling if that is lower (§5.3.1.1).
+    /// The requested rate, or our ceiling if that is lower (§5.3.1.1).
     fn rate(&mut self, asked: Option<u64>) -> Option<u64> {
         let Some(ceiling) = self.offer.max_events_per_second else { return asked };
         let ceiling = ceiling.clamp(1, MAX_RATE);
@@ -268,13 +276,17 @@ impl<'a> Settlement<'a, '_> {
         Some(ceiling)
     }
 
-    /// The asked languages that we can serve (ruling 22); none if that is allowed.
-    fn languages(&mut self, asked: &[LanguageTag]) -> Result<Vec<LanguageTag>, Refusal<'a>> {
+    /// The requested languages that we can serve (ruling 22). The list may be empty if the offer
+    /// allows it.
+    fn languages(
+        &mut self,
+        asked: &[LanguageTag],
+    ) -> Result<Vec<LanguageTag>, SubscriptionRefusal<'a>> {
         let can_speak = |tag: &&LanguageTag| language::best(tag, &self.offer.languages).is_some();
         let (served, missing): (Vec<_>, Vec<_>) = asked.iter().partition(can_speak);
         if served.is_empty() {
             if self.offer.only_offered_languages {
-                return Err(Refusal::NoLanguage);
+                return Err(SubscriptionRefusal::NoLanguage);
             }
             let primary =
                 self.offer.languages.first().map_or("the agent's own", |tag| tag.as_str());
@@ -289,8 +301,8 @@ impl<'a> Settlement<'a, '_> {
         Ok(served.into_iter().cloned().collect())
     }
 
-    /// The levels that both sides have (§5.3.1.8). Having none in common is no reason to turn anyone
-    /// away: the events are the same, and who can answer is told by other fields.
+    /// The levels that both sides have (§5.3.1.8). Having none in common is not a reason to reject:
+    /// the events are the same, and other fields say which subscribers can answer.
     fn levels(&mut self, asked: &[u64]) -> Vec<u64> {
         let offers = |level: &&u64| self.offer.conformance_levels.contains(level);
         let (mut levels, missing): (Vec<u64>, Vec<u64>) = asked.iter().partition(offers);
@@ -304,7 +316,8 @@ impl<'a> Settlement<'a, '_> {
         levels
     }
 
-    /// Level 2 and above is being able to reply (§9.4.2): it is not granted where no reply would be taken.
+    /// Level 2 and above means being able to reply (§9.4.2). It is not granted where no reply would
+    /// be accepted.
     fn drop_levels_of_repliers(&mut self, terms: &mut Terms) {
         if terms.confirmation_reply || terms.levels.iter().all(|level| *level < 2) {
             return;
@@ -326,7 +339,7 @@ impl<'a> Settlement<'a, '_> {
         known.into_iter().cloned().collect()
     }
 
-    /// Takes over the capabilities of extensions that we know and ignores the others (§5.3.2).
+    /// Copies the capabilities of extensions that we know and ignores the others (§5.3.2).
     fn extension_capabilities(&mut self, terms: &mut Object) {
         let mut ignored = Vec::new();
         for (key, data) in &self.change.other {
@@ -344,8 +357,9 @@ impl<'a> Settlement<'a, '_> {
     }
 }
 
-impl Settlement<'_, '_> {
-    /// Of our own extension only what is understood is granted, and only where it is spoken.
+impl TermsNarrowing<'_, '_> {
+    /// For our own extension, grants only what we understand, and only where the extension is in
+    /// use.
     fn own_capabilities(&mut self, terms: &mut Terms) {
         let Some(asked) = terms.other.remove(PREFIX) else { return };
         if !terms.understands_our_extension() {
@@ -369,14 +383,14 @@ fn knows_prefix(offer: &Offer, key: &str) -> bool {
     offer.extensions.iter().any(|(_, prefix)| prefix.as_str() == key)
 }
 
-/// A field that is granted as it was asked, and else stays as it is.
+/// Sets a field that is granted as requested. Without a request it stays unchanged.
 fn keep<T>(term: &mut T, asked: Option<T>) {
     if let Some(asked) = asked {
         *term = asked;
     }
 }
 
-/// Someone who names one filter may not expect the other to go, so we say it.
+/// A subscriber that names one filter may not expect the other to be reset, so a note says it.
 fn note_lost_filters(current: &Terms, change: &EventFilters, notes: &mut Vec<String>) {
     let default = Terms::defaults();
     if change.include.is_none() && current.include != default.include {
@@ -387,23 +401,23 @@ fn note_lost_filters(current: &Terms, change: &EventFilters, notes: &mut Vec<Str
     }
 }
 
-/// All that was asked for, with the fields that a change names in place of the old ones. Of the
-/// capabilities of extensions only those that were granted are kept.
+/// Everything that was requested, with the fields of a change in place of the old ones.
+/// Capabilities of extensions are kept only if they were granted.
 fn merged(terms: &Terms, before: &Capabilities, change: &Capabilities) -> Capabilities {
     let mut asked = before.overlaid_with(change);
     asked.other.retain(|key, _| terms.other.contains_key(key));
     asked
 }
 
-/// The acceptance. It repeats what was asked beside what we add, so it can outgrow a message even
-/// where the request did not (§3.7); then there is no acceptance.
+/// The acceptance. It repeats what was requested besides what we add, so it can exceed the size of
+/// a message even if the request did not (§3.7). Then there is no acceptance.
 fn accept(
     offer: &Offer,
     id: SubscriptionId,
     terms: &Terms,
     asked: &Capabilities,
     notes: &[String],
-) -> Result<SubscriptionAccepted, Refusal<'static>> {
+) -> Result<SubscriptionAccepted, SubscriptionRefusal<'static>> {
     let accepted = SubscriptionAccepted {
         subscription_id: id,
         aaep_version: terms.version.clone(),
@@ -414,12 +428,12 @@ fn accept(
         negotiation_notes: (!notes.is_empty()).then(|| notes.join(" ")),
         other: Object::new(),
     };
-    // What was asked for in all is stored, and grows with every change that names other fields.
+    // Everything requested so far is stored, and grows with every change that names other fields.
     let fits =
         |text: serde_json::Result<Vec<u8>>| text.is_ok_and(|it| it.len() <= MAX_MESSAGE_BYTES);
     if fits(serde_json::to_vec(&accepted)) && fits(serde_json::to_vec(asked)) {
         Ok(accepted)
     } else {
-        Err(Refusal::TooLong)
+        Err(SubscriptionRefusal::TooLong)
     }
 }

@@ -1,19 +1,19 @@
-//! Why a subscription is not granted: one variant per cause, one sentence and a next step for each
-//! (§5.5).
+//! Why a subscription is not granted: one variant per cause, with one sentence and a next step for
+//! each (§5.5).
 //!
-//! The words go to a stranger. They say what the other side can do, and nothing of what goes on
-//! inside: no counts, no names of subscribers, no errors of ours. Foreign text in them is cut short
-//! and escaped.
+//! The text goes to a stranger. It says what the other side can do, and nothing about our
+//! internals: no counts, no names of subscribers, no errors of ours. Untrusted text in it is
+//! truncated and escaped.
 
 use aaep::handshake::{ReasonCode, SubscriptionRejected};
 use aaep::{LanguageTag, Object, Severity, Uri, Version, Violation, printable};
 
 use super::Offer;
 
-/// After how many seconds a subscriber may try again when the cause is a passing one.
+/// After how many seconds a subscriber may try again if the cause is temporary.
 pub const RETRY_AFTER_SECONDS: u64 = 30;
 
-/// How many things of a kind are named in a sentence, and how many characters of each.
+/// How many names are listed in a sentence, and how many characters of each.
 const NAMED: usize = 5;
 const NAME_CHARACTERS: usize = 60;
 
@@ -21,41 +21,42 @@ const NAME_CHARACTERS: usize = 60;
 const REPORTS: usize = 5;
 const REPORT_CHARACTERS: usize = 600;
 
-/// Why there will be no subscription.
+/// Why a subscription is refused.
 #[derive(Debug)]
-pub(super) enum Refusal<'a> {
-    /// Nobody is served without saying who they are.
+pub(super) enum SubscriptionRefusal<'a> {
+    /// Anonymous subscribers are not served.
     AuthenticationRequired,
-    /// Whoever it is may not subscribe.
+    /// This principal may not subscribe.
     AuthorizationDenied,
-    /// Not over this connection.
+    /// Subscriptions are not served over this connection.
     TransportUnavailable,
-    /// The producer is in trouble of its own.
+    /// The producer has an internal problem.
     Failing,
     /// A version that we do not speak (ruling 21).
     Version(&'a str),
-    /// A message that a strict reader refuses, which no code of §5.5.3 is for (ruling 12).
+    /// A strict reader refuses the message, and no code of §5.5.3 fits (ruling 12).
     Malformed(Vec<Violation>),
-    /// A signed manifest is demanded and there is none (§5.3.1.12).
+    /// The subscriber demands a signed manifest and there is none (§5.3.1.12).
     Unsigned,
     /// A capability under a prefix that no extension may have (§7.3.2).
     ReservedPrefix(&'a str),
     /// Two extensions under one prefix (§7.3.1).
     SharedPrefix(&'a str, &'a Uri, &'a Uri),
-    /// No language in common, and others are not served.
+    /// There is no language in common, and the offer excludes other languages.
     NoLanguage,
-    /// Terms so long that no acceptance could repeat them (§3.7).
+    /// The terms are too long to be repeated in an acceptance (§3.7).
     TooLong,
-    /// All places are taken.
+    /// The maximum number of subscriptions is reached.
     Full,
 }
 
-impl Refusal<'_> {
+impl SubscriptionRefusal<'_> {
     /// The message for the subscriber.
     pub(super) fn into_message(self, offer: &Offer) -> SubscriptionRejected {
         let (reason_code, reason_message) = (self.code(), self.words(offer));
-        let passes = matches!(self, Refusal::Failing | Refusal::Full);
-        // The manifest says what would be possible; that helps no one who may not come in.
+        let passes = matches!(self, SubscriptionRefusal::Failing | SubscriptionRefusal::Full);
+        // The manifest says what would be possible. That does not help a subscriber that is not let
+        // in.
         let manifest_helps = matches!(
             reason_code,
             ReasonCode::VersionUnsupported
@@ -74,64 +75,72 @@ impl Refusal<'_> {
 
     fn code(&self) -> ReasonCode {
         match self {
-            Refusal::AuthenticationRequired => ReasonCode::AuthenticationRequired,
-            Refusal::AuthorizationDenied => ReasonCode::AuthorizationDenied,
-            Refusal::TransportUnavailable => ReasonCode::TransportUnavailable,
-            Refusal::Failing | Refusal::Malformed(_) => ReasonCode::Unknown,
-            Refusal::Version(_) => ReasonCode::VersionUnsupported,
-            Refusal::Unsigned => ReasonCode::ManifestSignatureRequired,
-            Refusal::ReservedPrefix(_)
-            | Refusal::SharedPrefix(..)
-            | Refusal::NoLanguage
-            | Refusal::TooLong => ReasonCode::CapabilitiesIncompatible,
-            Refusal::Full => ReasonCode::RateLimit,
+            SubscriptionRefusal::AuthenticationRequired => ReasonCode::AuthenticationRequired,
+            SubscriptionRefusal::AuthorizationDenied => ReasonCode::AuthorizationDenied,
+            SubscriptionRefusal::TransportUnavailable => ReasonCode::TransportUnavailable,
+            SubscriptionRefusal::Failing | SubscriptionRefusal::Malformed(_) => ReasonCode::Unknown,
+            SubscriptionRefusal::Version(_) => ReasonCode::VersionUnsupported,
+            SubscriptionRefusal::Unsigned => ReasonCode::ManifestSignatureRequired,
+            SubscriptionRefusal::ReservedPrefix(_)
+            | SubscriptionRefusal::SharedPrefix(..)
+            | SubscriptionRefusal::NoLanguage
+            | SubscriptionRefusal::TooLong => ReasonCode::CapabilitiesIncompatible,
+            SubscriptionRefusal::Full => ReasonCode::RateLimit,
         }
     }
 
     fn words(&self, offer: &Offer) -> String {
         match self {
-            Refusal::AuthenticationRequired => {
+            SubscriptionRefusal::AuthenticationRequired => {
                 "Subscribers must say who they are here. Send credentials and ask again.".to_owned()
             }
-            Refusal::AuthorizationDenied => "These credentials do not allow this subscription. \
+            SubscriptionRefusal::AuthorizationDenied => {
+                "These credentials do not allow this subscription. \
                 Use others, or ask whoever runs the producer for access."
-                .to_owned(),
-            Refusal::TransportUnavailable => "This subscription cannot be served over this \
+                    .to_owned()
+            }
+            SubscriptionRefusal::TransportUnavailable => {
+                "This subscription cannot be served over this \
                 connection. Use another transport that the manifest names."
-                .to_owned(),
-            Refusal::Failing => format!(
+                    .to_owned()
+            }
+            SubscriptionRefusal::Failing => format!(
                 "No subscription can be served at the moment. Try again in {RETRY_AFTER_SECONDS} \
                  seconds."
             ),
-            Refusal::Version(asked) => format!(
+            SubscriptionRefusal::Version(asked) => format!(
                 "AAEP {} is not spoken here. Ask for one of: {}.",
                 brief(asked),
                 listed(offer.versions.iter().map(Version::as_str))
             ),
-            Refusal::Malformed(violations) => malformed(violations),
-            Refusal::Unsigned => "A signed manifest is required and this producer has none. \
+            SubscriptionRefusal::Malformed(violations) => malformed(violations),
+            SubscriptionRefusal::Unsigned => {
+                "A signed manifest is required and this producer has none. \
                 Ask again with accept_signed_manifests_only set to false, or use another producer."
-                .to_owned(),
-            Refusal::ReservedPrefix(prefix) => format!(
+                    .to_owned()
+            }
+            SubscriptionRefusal::ReservedPrefix(prefix) => format!(
                 "The prefix {} is reserved, so no extension can have capabilities under it. \
                  Rename it or leave it out.",
                 brief(prefix)
             ),
-            Refusal::SharedPrefix(prefix, one, other) => format!(
+            SubscriptionRefusal::SharedPrefix(prefix, one, other) => format!(
                 "The extensions {} and {} share the prefix {}, so their data could not be told \
                  apart. Ask for one of them.",
                 brief(one.as_str()),
                 brief(other.as_str()),
                 brief(prefix)
             ),
-            Refusal::NoLanguage => format!(
+            SubscriptionRefusal::NoLanguage => format!(
                 "None of the languages asked for is spoken here. Ask for one of: {}.",
                 listed(offer.languages.iter().map(LanguageTag::as_str))
             ),
-            Refusal::TooLong => "These terms are too long to be confirmed in one message. \
+            SubscriptionRefusal::TooLong => {
+                "These terms are too long to be confirmed in one message. \
                 Ask with fewer patterns, or with less data for extensions."
-                .to_owned(),
-            Refusal::Full => format!(
+                    .to_owned()
+            }
+            SubscriptionRefusal::Full => format!(
                 "No further subscription can be served at the moment. Close one that is not \
                  needed, or try again in {RETRY_AFTER_SECONDS} seconds."
             ),
@@ -154,7 +163,7 @@ fn malformed(violations: &[Violation]) -> String {
     sentences.join(" ")
 }
 
-/// Names in a sentence: the first few, and how many more there are.
+/// Names for a sentence: the first few, and how many more there are.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let first: Vec<String> = names.iter().take(NAMED).map(|name| brief(name)).collect();
@@ -165,7 +174,7 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Foreign text fit for a sentence, however long or strange it is.
+/// Untrusted text made fit for a sentence, truncated and escaped.
 pub(super) fn brief(text: &str) -> String {
     let head: String = text.chars().take(NAME_CHARACTERS).collect();
     let mut brief: String = printable(&head).chars().take(NAME_CHARACTERS).collect();

@@ -1,4 +1,4 @@
-//! What the handshake promises, as behaviour. The builders that all of these tests share.
+//! The behaviour that the handshake promises, and the builders that all of these tests share.
 
 mod answer;
 mod change;
@@ -18,8 +18,8 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// A vocabulary that the offer knows, its next version under another prefix, and a stranger that
-/// took the prefix of the first.
+/// A vocabulary that the offer knows, its next version under another prefix, and an unrelated one
+/// that uses the prefix of the first.
 const MEDAI: &str = "https://example.org/medai/context/v1";
 const MEDAI_2: &str = "https://example.org/medai/context/v2";
 const IMPOSTOR: &str = "https://example.com/other/medai/v1";
@@ -36,7 +36,7 @@ fn versions(texts: &[&str]) -> Vec<Version> {
     texts.iter().map(|text| Version::parse(text).expect("version")).collect()
 }
 
-/// A producer that can do all there is, in English and Spanish, without limits.
+/// A producer that supports everything, in English and Spanish, without limits.
 fn offer() -> Offer {
     let extension = |uri: &str, prefix: &str| {
         (Uri::parse(uri).expect("uri"), Prefix::parse(prefix).expect("prefix"))
@@ -99,7 +99,7 @@ fn change(fields: &Json) -> SubscriptionRenegotiate {
     *change
 }
 
-/// Every message that we send must be one that a strict reader takes.
+/// Asserts that a message of ours passes a strict reader.
 fn assert_valid(violations: &[aaep::Violation]) {
     let errors: Vec<_> = violations.iter().filter(|it| it.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}");
@@ -125,7 +125,7 @@ fn to_json(message: &Capabilities) -> Json {
     serde_json::to_value(message).expect("json")
 }
 
-/// One value other than the default for each of the twelve capabilities, which [`offer`] grants.
+/// For each of the twelve capabilities, one value other than the default, which [`offer`] grants.
 fn each_capability() -> Vec<(&'static str, Json)> {
     vec![
         ("max_events_per_second", json!(3)),

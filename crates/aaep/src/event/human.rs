@@ -1,4 +1,4 @@
-//! Events that need a person: questions that block, and handing over (§4.4).
+//! Events that need a person: asks that block, and handing over (§4.4).
 
 use serde_json::{Value as Json, json};
 
@@ -6,8 +6,8 @@ use crate::event::action::RiskLevel;
 use crate::event::payload;
 use crate::event::{DAY_S, LONG, SHORT};
 use crate::form::{ReplyToken, Uri};
-use crate::object::{Fields, object, values};
-use crate::read::{ANY, Object, Reader, between};
+use crate::object::{DeclaredObject, object, values};
+use crate::read::{ANY, MessageReader, Object, between};
 use crate::violation::Code;
 use crate::visible::has_something_visible;
 
@@ -65,16 +65,16 @@ payload! {
     }
 }
 
-type ConfirmationParts = <AwaitingConfirmation as Fields>::Parts;
+type ConfirmationParts = <AwaitingConfirmation as DeclaredObject>::Parts;
 
-fn check_confirmation(parts: &ConfirmationParts, reader: &mut Reader<'_>) {
+fn check_confirmation(parts: &ConfirmationParts, reader: &mut MessageReader<'_>) {
     check_visible("action", parts.action.as_deref(), reader);
     check_visible("consequence", parts.consequence.as_deref(), reader);
     check_default(parts, reader);
 }
 
-/// Nobody can consent to an action, or answer a question, of which there is nothing to see or hear.
-fn check_visible(field: &'static str, text: Option<&str>, reader: &mut Reader<'_>) {
+/// Nobody can consent to an action, or answer an ask, whose text has nothing to see or hear.
+fn check_visible(field: &'static str, text: Option<&str>, reader: &mut MessageReader<'_>) {
     if text.is_some_and(|text| !text.is_empty() && !has_something_visible(text)) {
         let problem = "There is nothing in the text that can be seen or heard.";
         reader.tolerable_at(Code::TooShort, Some(field), problem.to_owned());
@@ -82,7 +82,7 @@ fn check_visible(field: &'static str, text: Option<&str>, reader: &mut Reader<'_
 }
 
 /// §6.4.1 with ruling 16: silence must not let an irreversible action happen.
-fn check_default(parts: &ConfirmationParts, reader: &mut Reader<'_>) {
+fn check_default(parts: &ConfirmationParts, reader: &mut MessageReader<'_>) {
     if parts.default_decision != Some(Decision::Accept) {
         return;
     }
@@ -112,9 +112,9 @@ fn safe_default_schema() -> Json {
 }
 
 values! {
-    /// What kinds of answer a question takes (§4.4.2).
+    /// Which kinds of answer an ask allows (§4.4.2).
     open ResponseKind {
-        /// Any words.
+        /// Any text.
         Freetext = "freetext",
         /// True or false.
         YesNo = "yes_no",
@@ -161,9 +161,9 @@ payload! {
     }
 }
 
-type ClarificationParts = <AwaitingClarification as Fields>::Parts;
+type ClarificationParts = <AwaitingClarification as DeclaredObject>::Parts;
 
-fn check_clarification(parts: &ClarificationParts, reader: &mut Reader<'_>) {
+fn check_clarification(parts: &ClarificationParts, reader: &mut MessageReader<'_>) {
     check_visible("question", parts.question.as_deref(), reader);
     for choice in parts.choices.iter().flatten() {
         check_visible("choices", Some(&choice.label), reader);
@@ -171,7 +171,7 @@ fn check_clarification(parts: &ClarificationParts, reader: &mut Reader<'_>) {
     check_choices(parts, reader);
 }
 
-fn check_choices(parts: &ClarificationParts, reader: &mut Reader<'_>) {
+fn check_choices(parts: &ClarificationParts, reader: &mut MessageReader<'_>) {
     let wants = parts
         .accepted_response_kinds
         .as_ref()

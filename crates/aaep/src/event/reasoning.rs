@@ -1,11 +1,11 @@
-//! Reasoning events: what the agent is doing inside, and how far it is (§4.2).
+//! Reasoning events: what the agent is doing internally, and its progress (§4.2).
 
 use serde_json::{Number, Value as Json, json};
 
 use crate::event::payload;
 use crate::event::{DAY_MS, LONG, SHORT};
-use crate::object::{Fields, object};
-use crate::read::{Reader, between};
+use crate::object::{DeclaredObject, object};
+use crate::read::{MessageReader, between};
 use crate::violation::Code;
 
 /// The states that the specification recommends by name (§4.2.1). Others are allowed.
@@ -58,9 +58,9 @@ object! {
     }
 }
 
-type ProgressParts = <Progress as Fields>::Parts;
+type ProgressParts = <Progress as DeclaredObject>::Parts;
 
-fn check_progress(parts: &ProgressParts, reader: &mut Reader<'_>) {
+fn check_progress(parts: &ProgressParts, reader: &mut MessageReader<'_>) {
     let says = |field: &&str| Progress::has(parts, field);
     if !["percent", "step", "total_steps", "description"].iter().any(says) {
         let problem = "Progress says neither percent, step, total_steps nor description.";

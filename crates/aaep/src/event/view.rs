@@ -1,6 +1,6 @@
-//! Writing an event: as it is, or as one audience is told it (§3.6, §5.3.1.2, §11.5.1).
+//! Writes an event: as it is, or shaped for one audience (§3.6, §5.3.1.2, §11.5.1).
 //!
-//! A view is written straight from the event, so nothing is copied to choose its words.
+//! A view is written directly from the event, so nothing is copied to choose its text.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -11,25 +11,25 @@ use crate::language::LanguageTag;
 use crate::object::FieldWriter;
 use crate::version::Version;
 
-/// An event in the words of one audience: at most one summary beside the normal one, one language,
-/// and a sequence number only where it is given here.
+/// An event shaped for one audience: at most one summary besides the normal one, one language, and
+/// a sequence number only if one is set here.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     event: &'a Event,
-    /// The length of words that the audience prefers.
+    /// The verbosity that the audience prefers.
     pub verbosity: Verbosity,
-    /// The language of the variants to tell; none for the event's own words.
+    /// The language of the variants to use; `None` for the event's own text.
     pub language: Option<&'a LanguageTag>,
-    /// What is said of the language of the words.
+    /// The localization hints to write in place of the event's own.
     pub hints: Option<LocalizationHints>,
     /// The position in the session.
     pub sequence_number: Option<u64>,
-    /// The version of AAEP that is spoken; none for what the event says itself.
+    /// The version of AAEP to state; `None` for the one that the event states.
     pub version: Option<&'a Version>,
 }
 
 impl<'a> View<'a> {
-    /// The event in its own language and of normal length.
+    /// The event in its own language and with normal verbosity.
     pub fn new(event: &'a Event) -> Self {
         View {
             event,
@@ -48,7 +48,8 @@ impl<'a> View<'a> {
         self.event.variants.iter().find(is_it).map(|it| it.text.as_str())
     }
 
-    /// Whether a field is left out: a summary of another length, or in no language of the view.
+    /// Whether a field is left out: a summary of another verbosity, or one that does not exist in
+    /// the view's language.
     fn leaves_out(&self, field: &str) -> bool {
         let length = match field {
             "summary_terse" => Verbosity::Terse,
@@ -71,7 +72,7 @@ pub(super) fn write_event<S: Serializer>(
     view: Option<&View<'_>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    // The pattern names every field, so that none is forgotten.
+    // The pattern names every field, so that none can be forgotten.
     let Envelope {
         context,
         aaep_version,
@@ -105,7 +106,7 @@ pub(super) fn write_event<S: Serializer>(
     optional(&mut map, "correlation_id", correlation_id.as_ref())?;
     other.iter().try_for_each(|(key, value)| map.field(key, value))?;
     if let Some(view) = view {
-        event.payload.write(&mut Chosen { view, map: &mut map })?;
+        event.payload.write(&mut ViewWriter { view, map: &mut map })?;
     } else {
         event.payload.write(&mut map)?;
         event.variants.iter().try_for_each(|it| map.field(it.key(), &it.text))?;
@@ -122,13 +123,13 @@ fn optional<M: SerializeMap>(
     value.map_or(Ok(()), |value| map.field(key, value))
 }
 
-/// Passes on the fields that a view has, in the view's words.
-struct Chosen<'v, 'm, M> {
+/// Writes the fields that a view has, in the language of the view.
+struct ViewWriter<'v, 'm, M> {
     view: &'v View<'v>,
     map: &'m mut M,
 }
 
-impl<M: SerializeMap> FieldWriter for Chosen<'_, '_, M> {
+impl<M: SerializeMap> FieldWriter for ViewWriter<'_, '_, M> {
     type Error = M::Error;
 
     fn field<V: Serialize + ?Sized>(&mut self, name: &str, value: &V) -> Result<(), M::Error> {

@@ -1,4 +1,4 @@
-//! What an event says, for a program that has no better words for it.
+//! The text of an event, for a program that has no better words for it.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,12 @@ use crate::extension::Delivery;
 const ARGUMENTS: &str = "arguments";
 
 impl Event {
-    /// The words to present to the person. For an ask they are everything that a person needs to decide: the action,
-    /// the consequence, the risk, whether it can be undone, the tool with its arguments, and what silence means; never
-    /// the agent's summary, which may leave some of it out. For any other event they are [`Event::summary`].
+    /// The text to present to the person. For an ask it is everything that a person needs to
+    /// decide: the action, the consequence, the risk, whether it can be undone, the tool with its
+    /// arguments, and what silence means. It is never the agent's summary, which may leave some of
+    /// that out. For any other event it is [`Event::summary`].
     ///
-    /// Foreign text: [`printable`](crate::printable) makes it fit for a terminal.
+    /// Untrusted text: [`printable`](crate::printable) makes it fit for a terminal.
     pub fn words(&self) -> Cow<'_, str> {
         match &self.payload {
             Payload::AwaitingConfirmation(it) => Cow::Owned(confirmation(it, self)),
@@ -24,8 +25,9 @@ impl Event {
         }
     }
 
-    /// The summary of the event, the normal one first, or else what it tells in a field of its own. Empty where it
-    /// has no words. Not enough to decide on an ask: that is what [`Event::words`] is for.
+    /// The summary of the event, preferably the normal one, or else the text of one of its other
+    /// fields. Empty if the event has no text. It is not enough to decide on an ask; use
+    /// [`Event::words`] for that.
     pub fn summary(&self) -> &str {
         match &self.payload {
             Payload::SessionStarted(it) => &it.summary_normal,
@@ -61,9 +63,9 @@ impl Event {
 }
 
 impl Event {
-    /// Visits every text of the event that is told to people, in each of its languages. The chunk of an output is not
-    /// among them: its characters are counted. Neither is what machines compare: ids, names, tokens, arguments, the
-    /// values of choices.
+    /// Visits every text of the event that is meant for people, in each of its languages. The chunk
+    /// of an output is excluded, because its characters are counted. So is everything that machines
+    /// compare: ids, names, tokens, arguments, the values of choices.
     pub fn each_words(&mut self, visit: &mut dyn FnMut(&mut String)) {
         self.payload.each_words(visit);
         match &mut self.payload {
@@ -92,7 +94,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> String {
         Some(RiskLevel::Low) => "Low risk.",
         Some(RiskLevel::Other(_)) | None => "The risk is not known.",
     };
-    // Of the two fields, the stricter one counts (ruling 16).
+    // The stricter of the two fields counts (ruling 16).
     let undo = match (&it.reversibility, it.irreversible) {
         (_, Some(true)) | (Some(Reversibility::Irreversible), _) => "It cannot be undone.",
         (Some(Reversibility::ReversibleWithEffort), _) => "It is hard to undo.",
@@ -123,7 +125,7 @@ fn clarification(it: &AwaitingClarification) -> String {
     sentences(&[&it.question, context, &sentences(&choices), &silence])
 }
 
-/// The parts that are there, each as a sentence of its own.
+/// The non-empty parts, each as a sentence of its own.
 fn sentences(parts: &[&str]) -> String {
     let mut out = String::new();
     for part in parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()) {

@@ -1,8 +1,10 @@
-//! How a subscriber asks for more time to answer: what it can do, and what it says (§6.4.2, §5.3.2).
+//! How a subscriber requests more time to answer: its capabilities, and its messages (§6.4.2,
+//! §5.3.2).
 //!
-//! §6.4.2 lets subscribers ask for longer timeouts through extension capabilities. These are ours, and
-//! off unless a subscriber names them. The messages tie to a question by its token, which is never a
-//! credential; who may send them is decided elsewhere, as for replies.
+//! §6.4.2 lets subscribers request longer timeouts through extension capabilities. These are ours,
+//! and they are off unless a subscriber names them. The messages refer to an ask by its token,
+//! which is never a credential. Which subscribers may send them is decided elsewhere, as for
+//! replies.
 
 use serde_json::Value as Json;
 
@@ -11,14 +13,14 @@ use crate::capabilities::Capabilities;
 use crate::event::DAY_S;
 use crate::form::{ReplyToken, SubscriptionId};
 use crate::object::{object, values};
-use crate::read::{ANY, Field, Mode, Object, Reader, between};
+use crate::read::{ANY, FieldType, MessageReader, Mode, Object, between};
 
 values! {
-    /// From when on the time to answer is counted.
+    /// When the time to answer begins.
     open AskClock {
-        /// From when the question was asked, as §6.4 has it.
+        /// When the ask is made, as in §6.4.
         Asked = "asked",
-        /// From when the question was presented to the person.
+        /// When the ask is presented to the person.
         Presented = "presented",
     }
 }
@@ -34,12 +36,12 @@ object! {
 }
 
 impl AskCapabilities {
-    /// Nothing but what the specification has.
+    /// No capability set: the behaviour of the specification.
     pub fn new() -> Self {
         AskCapabilities { ask_clock: None, extend: None, other: Object::new() }
     }
 
-    /// What capabilities say of this extension, as far as it can be understood.
+    /// The capabilities of this extension, as far as they can be understood.
     pub fn of(capabilities: &Capabilities) -> Self {
         capabilities
             .other
@@ -47,12 +49,12 @@ impl AskCapabilities {
             .map_or_else(AskCapabilities::new, AskCapabilities::understand)
     }
 
-    /// As much of the data as can be understood. The rest is off: a newer subscriber is not turned
-    /// away for it.
+    /// The part of the data that can be understood. The rest is ignored, so that a newer subscriber
+    /// is not rejected because of it.
     pub fn understand(data: &Json) -> Self {
         let text = data.to_string();
-        let read = crate::json::Document::parse(text.as_bytes()).ok().and_then(|document| {
-            AskCapabilities::read(document.root(), &ANY, &mut Reader::new(Mode::Tolerant))
+        let read = crate::json::JsonDocument::parse(text.as_bytes()).ok().and_then(|document| {
+            AskCapabilities::read(document.root(), &ANY, &mut MessageReader::new(Mode::Tolerant))
         });
         let mut known = read.unwrap_or_default();
         known.ask_clock = known.ask_clock.filter(|clock| !matches!(clock, AskClock::Other(_)));

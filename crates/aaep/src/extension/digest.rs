@@ -1,9 +1,10 @@
-//! What exactly was accepted: one digest for a tool and its arguments, the same in every language.
+//! The exact action that was accepted: one digest for a tool and its arguments, the same in every
+//! programming language.
 //!
-//! The digest is SHA-256 over the canonical JSON (RFC 8785) of an object with the members `args` and
-//! `tool`. `docs/extension.md` has it step by step with test vectors. Numbers from 2^53 on are
-//! refused, because languages round them differently: two different amounts must never share a
-//! digest. Nothing here knows whether a digest was accepted.
+//! The digest is SHA-256 over the canonical JSON (RFC 8785) of an object with the members `args`
+//! and `tool`. `docs/extension.md` describes it step by step with test vectors. Numbers from 2^53
+//! on are refused, because languages round them differently, and two different amounts must never
+//! share a digest. Nothing here knows whether a digest was accepted.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ use crate::form::{Prefix, ToolName, form};
 /// How deep arguments may nest.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 
-/// The first whole number that not every language can tell from the next.
+/// The first whole number that some languages cannot distinguish from the next one.
 const UNSAFE: u64 = 1 << 53;
 
 form! {
@@ -41,7 +42,7 @@ impl ActionDigest {
 /// Why arguments have no digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoDigest {
-    /// A number is 2^53 or more, or minus that or less. Write it as a string.
+    /// The absolute value of a number is 2^53 or more. Write it as a string.
     NumberTooBig,
     /// Arrays and objects nest deeper than [`MAX_ARGUMENT_DEPTH`]. Flatten them.
     TooDeep,
@@ -137,7 +138,7 @@ fn write(value: &Json, depth: usize, out: &mut String) -> Result<(), NoDigest> {
     Ok(())
 }
 
-/// A string as it is: only quotes, backslashes and control characters are escaped.
+/// Writes a string. Only quotes, backslashes and control characters are escaped.
 fn write_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -160,12 +161,12 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A digit of the base 16.
+/// A hexadecimal digit.
 fn hex(digit: u32) -> char {
     char::from_digit(digit, 16).unwrap_or('0')
 }
 
-/// A number as ECMAScript writes it.
+/// Writes a number as ECMAScript does.
 fn write_number(number: &Number, out: &mut String) -> Result<(), NoDigest> {
     if let Some(whole) = number.as_i64() {
         if whole.unsigned_abs() >= UNSAFE {
@@ -180,7 +181,7 @@ fn write_number(number: &Number, out: &mut String) -> Result<(), NoDigest> {
     if float < 0.0 {
         out.push('-');
     }
-    // The fewest digits that tell the number from its neighbours, and its power of ten.
+    // The fewest digits that distinguish the number from its neighbours, and its power of ten.
     let text = format!("{:e}", float.abs());
     let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
     let digits = digits.replace('.', "");
@@ -228,7 +229,7 @@ mod tests {
         text
     }
 
-    /// The vectors of `docs/extension.md`, whose digests were made with other tools.
+    /// The vectors of `docs/extension.md`, whose digests were computed with other tools.
     #[test]
     fn the_published_vectors_hold() {
         let page = include_str!("../../../../docs/extension.md");

@@ -1,16 +1,17 @@
-//! What people can tell an agent, what an agent says that it can be told, and how a subscriber says
-//! where it left off.
+//! What people can tell an agent, what an agent accepts, and how a subscriber states where it left
+//! off.
 //!
-//! A subscriber prompts, cancels or steers; the hub hands that to an agent that said it accepts it, as
-//! an instruction. No agent is forced: it answers with events, or not at all. Who may send these is
-//! decided elsewhere, as for replies. Nothing here counts as an answer to a question.
+//! A subscriber prompts, cancels or steers; the hub passes that as an instruction to an agent that
+//! declared to accept it. No agent is forced: it answers with events, or not at all. Which
+//! subscribers may send these messages is decided elsewhere, as for replies. Nothing here counts as
+//! an answer to an ask.
 
 use super::PREFIX;
 use crate::event::LONG;
 use crate::form::{EventId, Prefix, ReasonName, ReplyToken, SessionId, SubscriptionId};
 use crate::handshake::SubscriptionRequest;
 use crate::object::{object, values};
-use crate::read::{ANY, Field, Mode, Reader, between};
+use crate::read::{ANY, FieldType, MessageReader, Mode, between};
 
 values! {
     /// What an agent can be told.
@@ -90,16 +91,16 @@ object! {
 }
 
 impl Resume {
-    /// Where a request wants to go on. What cannot be understood is no wish: the subscriber then gets
-    /// a new subscription, and loses nothing but the way back.
+    /// Where a request wants to continue. If this cannot be understood it is ignored: the
+    /// subscriber then gets a new subscription, and loses only the chance to resume.
     pub fn of(request: &SubscriptionRequest) -> Option<Self> {
         let data = request.extensions.as_ref()?.0.get(&Prefix::parse(PREFIX).ok()?)?;
         let text = data.get("resume")?.to_string();
-        let document = crate::json::Document::parse(text.as_bytes()).ok()?;
-        Resume::read(document.root(), &ANY, &mut Reader::new(Mode::Tolerant))
+        let document = crate::json::JsonDocument::parse(text.as_bytes()).ok()?;
+        Resume::read(document.root(), &ANY, &mut MessageReader::new(Mode::Tolerant))
     }
 
-    /// Says it in a request.
+    /// Puts the data into a request.
     ///
     /// # Panics
     /// Never: the prefix is a constant of the right form.

@@ -1,5 +1,5 @@
-//! Making a document from what `serde_json` reads, with what it does not tell: duplicate keys,
-//! numbers that a double cannot carry, long strings, and depth.
+//! Builds a document from what `serde_json` reads, and adds what it does not report: duplicate
+//! keys, numbers that a double cannot represent, long strings, and depth.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,22 +7,22 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::{Document, LONG_STRING, MAX_DEPTH, MAX_SAFE_INTEGER, Node, Value};
+use super::{JsonDocument, JsonNode, JsonValue, LONG_STRING, MAX_DEPTH, MAX_SAFE_INTEGER};
 
 /// Appends what `serde_json` reads to a document.
-pub(super) struct Builder<'d, 'a> {
-    document: &'d mut Document<'a>,
+pub(super) struct DocumentBuilder<'d, 'a> {
+    document: &'d mut JsonDocument<'a>,
     depth: usize,
 }
 
 pub(super) const TOO_DEEP: &str = "nested too deep";
 
-impl<'d, 'a> Builder<'d, 'a> {
-    pub(super) fn new(document: &'d mut Document<'a>) -> Self {
-        Builder { document, depth: 0 }
+impl<'d, 'a> DocumentBuilder<'d, 'a> {
+    pub(super) fn new(document: &'d mut JsonDocument<'a>) -> Self {
+        DocumentBuilder { document, depth: 0 }
     }
 
-    fn push(&mut self, node: Node<'a>) {
+    fn push(&mut self, node: JsonNode<'a>) {
         self.document.nodes.push(node);
     }
 
@@ -30,30 +30,30 @@ impl<'d, 'a> Builder<'d, 'a> {
         if !is_safe(&number) {
             self.document.big_numbers.push(self.document.nodes.len());
         }
-        self.push(Node::Number(number));
+        self.push(JsonNode::Number(number));
     }
 
     fn push_string(&mut self, text: Cow<'a, str>) {
         if text.len() > LONG_STRING {
             self.document.long_strings.push(self.document.nodes.len());
         }
-        self.push(Node::String(text));
+        self.push(JsonNode::String(text));
     }
 
-    /// Steps into an array or object.
+    /// Enters an array or object.
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
         self.depth += 1;
         self.document.deepest = self.document.deepest.max(self.depth);
         if self.depth > MAX_DEPTH { Err(E::custom(TOO_DEEP)) } else { Ok(()) }
     }
 
-    fn inside(&mut self) -> Builder<'_, 'a> {
-        Builder { document: &mut *self.document, depth: self.depth }
+    fn inside(&mut self) -> DocumentBuilder<'_, 'a> {
+        DocumentBuilder { document: &mut *self.document, depth: self.depth }
     }
 }
 
-/// Whether a double carries the number exactly. A number above 2^53 has no fraction, so it counts
-/// as an integer however it is written.
+/// Whether a double represents the number exactly. A number above 2^53 has no fraction, so it
+/// counts as an integer in any notation.
 fn is_safe(number: &Number) -> bool {
     if let Some(value) = number.as_u64() {
         value <= MAX_SAFE_INTEGER
@@ -65,7 +65,7 @@ fn is_safe(number: &Number) -> bool {
     }
 }
 
-impl<'a> DeserializeSeed<'a> for Builder<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for DocumentBuilder<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -73,7 +73,7 @@ impl<'a> DeserializeSeed<'a> for Builder<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Builder<'_, 'a> {
+impl<'a> Visitor<'a> for DocumentBuilder<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,12 +81,12 @@ impl<'a> Visitor<'a> for Builder<'_, 'a> {
     }
 
     fn visit_unit<E>(mut self) -> Result<(), E> {
-        self.push(Node::Null);
+        self.push(JsonNode::Null);
         Ok(())
     }
 
     fn visit_bool<E>(mut self, value: bool) -> Result<(), E> {
-        self.push(Node::Bool(value));
+        self.push(JsonNode::Bool(value));
         Ok(())
     }
 
@@ -119,28 +119,28 @@ impl<'a> Visitor<'a> for Builder<'_, 'a> {
     fn visit_seq<A: SeqAccess<'a>>(mut self, mut items: A) -> Result<(), A::Error> {
         self.enter::<A::Error>()?;
         let start = self.document.nodes.len();
-        self.push(Node::Array { end: 0 });
+        self.push(JsonNode::Array { end: 0 });
         while let Some(()) = items.next_element_seed(self.inside())? {}
-        self.document.nodes[start] = Node::Array { end: self.document.nodes.len() };
+        self.document.nodes[start] = JsonNode::Array { end: self.document.nodes.len() };
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'a>>(mut self, mut fields: A) -> Result<(), A::Error> {
         self.enter::<A::Error>()?;
         let start = self.document.nodes.len();
-        self.push(Node::Object { end: 0 });
-        while let Some(()) = fields.next_key_seed(Key(&mut *self.document))? {
+        self.push(JsonNode::Object { end: 0 });
+        while let Some(()) = fields.next_key_seed(KeySeed(&mut *self.document))? {
             fields.next_value_seed(self.inside())?;
         }
-        self.document.nodes[start] = Node::Object { end: self.document.nodes.len() };
+        self.document.nodes[start] = JsonNode::Object { end: self.document.nodes.len() };
         note_duplicates(self.document, start);
         Ok(())
     }
 }
 
-struct Key<'d, 'a>(&'d mut Document<'a>);
+struct KeySeed<'d, 'a>(&'d mut JsonDocument<'a>);
 
-impl<'a> DeserializeSeed<'a> for Key<'_, 'a> {
+impl<'a> DeserializeSeed<'a> for KeySeed<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -148,7 +148,7 @@ impl<'a> DeserializeSeed<'a> for Key<'_, 'a> {
     }
 }
 
-impl<'a> Visitor<'a> for Key<'_, 'a> {
+impl<'a> Visitor<'a> for KeySeed<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,19 +156,19 @@ impl<'a> Visitor<'a> for Key<'_, 'a> {
     }
 
     fn visit_borrowed_str<E>(self, key: &'a str) -> Result<(), E> {
-        self.0.nodes.push(Node::Key(Cow::Borrowed(key)));
+        self.0.nodes.push(JsonNode::Key(Cow::Borrowed(key)));
         Ok(())
     }
 
     fn visit_str<E>(self, key: &str) -> Result<(), E> {
-        self.0.nodes.push(Node::Key(Cow::Owned(key.to_owned())));
+        self.0.nodes.push(JsonNode::Key(Cow::Owned(key.to_owned())));
         Ok(())
     }
 }
 
-/// Notes the keys of the object at `start` that came before.
-fn note_duplicates(document: &mut Document<'_>, start: usize) {
-    let object = Value::new(document, start);
+/// Notes the repeated keys of the object at `start`.
+fn note_duplicates(document: &mut JsonDocument<'_>, start: usize) {
+    let object = JsonValue::new(document, start);
     if !has_duplicates(object) {
         return;
     }
@@ -180,9 +180,9 @@ fn note_duplicates(document: &mut Document<'_>, start: usize) {
     document.duplicates.extend(repeated);
 }
 
-/// Whether keys may repeat: small objects are compared pair by pair, without allocating; large ones
-/// are left to sorting, so that a hostile object of ten thousand keys does not cost their square.
-fn has_duplicates(object: Value<'_, '_>) -> bool {
+/// Whether keys may repeat. Small objects are compared pair by pair, without allocating. Large ones
+/// are left to sorting, so that a hostile object of ten thousand keys does not cost quadratic time.
+fn has_duplicates(object: JsonValue<'_, '_>) -> bool {
     const FEW: usize = 32;
     let mut keys = [""; FEW];
     for (count, (key, _)) in object.fields().enumerate() {

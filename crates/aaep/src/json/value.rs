@@ -1,101 +1,101 @@
-//! Reading a document: a value, what is inside it, and what it equals.
+//! Reads a document: values, their contents, and equality.
 
 use serde_json::{Map, Number};
 
-use super::{Document, Kind, Node};
+use super::{JsonDocument, JsonKind, JsonNode};
 
-/// A place in a document.
+/// A value in a document.
 #[derive(Clone, Copy)]
-pub(crate) struct Value<'t, 'a> {
-    document: &'t Document<'a>,
+pub(crate) struct JsonValue<'t, 'a> {
+    document: &'t JsonDocument<'a>,
     pub(super) at: usize,
 }
 
-impl<'t, 'a> Value<'t, 'a> {
-    pub(super) fn new(document: &'t Document<'a>, at: usize) -> Self {
-        Value { document, at }
+impl<'t, 'a> JsonValue<'t, 'a> {
+    pub(super) fn new(document: &'t JsonDocument<'a>, at: usize) -> Self {
+        JsonValue { document, at }
     }
 
-    fn node(self) -> &'t Node<'a> {
+    fn node(self) -> &'t JsonNode<'a> {
         &self.document.nodes[self.at]
     }
 
-    /// The index behind the last node of this value.
+    /// The index after the last node of this value.
     pub(super) fn end(self) -> usize {
         match *self.node() {
-            Node::Array { end } | Node::Object { end } => end,
+            JsonNode::Array { end } | JsonNode::Object { end } => end,
             _ => self.at + 1,
         }
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> JsonKind {
         match self.node() {
-            Node::Null => Kind::Null,
-            Node::Bool(_) => Kind::Bool,
-            Node::Number(_) => Kind::Number,
-            Node::String(_) | Node::Key(_) => Kind::String,
-            Node::Array { .. } => Kind::Array,
-            Node::Object { .. } => Kind::Object,
+            JsonNode::Null => JsonKind::Null,
+            JsonNode::Bool(_) => JsonKind::Bool,
+            JsonNode::Number(_) => JsonKind::Number,
+            JsonNode::String(_) | JsonNode::Key(_) => JsonKind::String,
+            JsonNode::Array { .. } => JsonKind::Array,
+            JsonNode::Object { .. } => JsonKind::Object,
         }
     }
 
     pub(crate) fn as_bool(self) -> Option<bool> {
         match self.node() {
-            Node::Bool(value) => Some(*value),
+            JsonNode::Bool(value) => Some(*value),
             _ => None,
         }
     }
 
     pub(crate) fn as_str(self) -> Option<&'t str> {
         match self.node() {
-            Node::String(text) => Some(text),
+            JsonNode::String(text) => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn as_number(self) -> Option<&'t Number> {
         match self.node() {
-            Node::Number(number) => Some(number),
+            JsonNode::Number(number) => Some(number),
             _ => None,
         }
     }
 
-    /// The items of an array; nothing for any other value.
-    pub(crate) fn items(self) -> impl Iterator<Item = Value<'t, 'a>> {
-        let array = matches!(self.node(), Node::Array { .. });
+    /// The items of an array; empty for any other value.
+    pub(crate) fn items(self) -> impl Iterator<Item = JsonValue<'t, 'a>> {
+        let array = matches!(self.node(), JsonNode::Array { .. });
         self.children().filter(move |_| array).map(|(_, value)| value)
     }
 
-    /// The fields of an object in their order; nothing for any other value.
-    pub(crate) fn fields(self) -> impl Iterator<Item = (&'t str, Value<'t, 'a>)> {
+    /// The fields of an object in order; empty for any other value.
+    pub(crate) fn fields(self) -> impl Iterator<Item = (&'t str, JsonValue<'t, 'a>)> {
         self.children().filter_map(|(key, value)| key.map(|key| (key, value)))
     }
 
-    pub(crate) fn field(self, name: &str) -> Option<Value<'t, 'a>> {
+    pub(crate) fn field(self, name: &str) -> Option<JsonValue<'t, 'a>> {
         self.fields().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    pub(super) fn children(self) -> Children<'t, 'a> {
+    pub(super) fn children(self) -> ChildValues<'t, 'a> {
         let (next, end) = match *self.node() {
-            Node::Array { end } | Node::Object { end } => (self.at + 1, end),
+            JsonNode::Array { end } | JsonNode::Object { end } => (self.at + 1, end),
             _ => (0, 0),
         };
-        Children { document: self.document, next, end }
+        ChildValues { document: self.document, next, end }
     }
 
-    /// Whether two values are equal as JSON Schema means it: 1 and 1.0 are, order of keys is not
-    /// significant.
-    pub(crate) fn same_as(self, other: Value<'_, '_>) -> bool {
+    /// Whether two values are equal as JSON Schema defines it: 1 equals 1.0, and the order of keys
+    /// does not matter.
+    pub(crate) fn same_as(self, other: JsonValue<'_, '_>) -> bool {
         match (self.node(), other.node()) {
-            (Node::Number(a), Node::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-            (Node::String(a), Node::String(b)) => a == b,
-            (Node::Bool(a), Node::Bool(b)) => a == b,
-            (Node::Null, Node::Null) => true,
-            (Node::Array { .. }, Node::Array { .. }) => {
+            (JsonNode::Number(a), JsonNode::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+            (JsonNode::String(a), JsonNode::String(b)) => a == b,
+            (JsonNode::Bool(a), JsonNode::Bool(b)) => a == b,
+            (JsonNode::Null, JsonNode::Null) => true,
+            (JsonNode::Array { .. }, JsonNode::Array { .. }) => {
                 self.items().count() == other.items().count()
                     && self.items().zip(other.items()).all(|(a, b)| a.same_as(b))
             }
-            (Node::Object { .. }, Node::Object { .. }) => {
+            (JsonNode::Object { .. }, JsonNode::Object { .. }) => {
                 self.fields().count() == other.fields().count()
                     && self.fields().all(|(key, a)| other.field(key).is_some_and(|b| a.same_as(b)))
             }
@@ -103,15 +103,15 @@ impl<'t, 'a> Value<'t, 'a> {
         }
     }
 
-    /// A copy that outlives the text: for what is kept without being understood.
+    /// A copy that outlives the text, for data that is kept without being understood.
     pub(crate) fn to_json(self) -> serde_json::Value {
         match self.node() {
-            Node::Null => serde_json::Value::Null,
-            Node::Bool(value) => (*value).into(),
-            Node::Number(number) => number.clone().into(),
-            Node::String(text) | Node::Key(text) => text.as_ref().into(),
-            Node::Array { .. } => self.items().map(Value::to_json).collect(),
-            Node::Object { .. } => self.to_map().into(),
+            JsonNode::Null => serde_json::Value::Null,
+            JsonNode::Bool(value) => (*value).into(),
+            JsonNode::Number(number) => number.clone().into(),
+            JsonNode::String(text) | JsonNode::Key(text) => text.as_ref().into(),
+            JsonNode::Array { .. } => self.items().map(JsonValue::to_json).collect(),
+            JsonNode::Object { .. } => self.to_map().into(),
         }
     }
 
@@ -121,27 +121,27 @@ impl<'t, 'a> Value<'t, 'a> {
     }
 }
 
-pub(super) struct Children<'t, 'a> {
-    document: &'t Document<'a>,
+pub(super) struct ChildValues<'t, 'a> {
+    document: &'t JsonDocument<'a>,
     next: usize,
     end: usize,
 }
 
-impl<'t, 'a> Iterator for Children<'t, 'a> {
-    type Item = (Option<&'t str>, Value<'t, 'a>);
+impl<'t, 'a> Iterator for ChildValues<'t, 'a> {
+    type Item = (Option<&'t str>, JsonValue<'t, 'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.end {
             return None;
         }
         let key = match &self.document.nodes[self.next] {
-            Node::Key(key) => {
+            JsonNode::Key(key) => {
                 self.next += 1;
                 Some(key.as_ref())
             }
             _ => None,
         };
-        let value = Value { document: self.document, at: self.next };
+        let value = JsonValue { document: self.document, at: self.next };
         self.next = value.end();
         Some((key, value))
     }

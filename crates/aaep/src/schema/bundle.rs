@@ -1,5 +1,5 @@
-//! The schemas in one piece each: nothing in them refers to another file, so that ordinary tools can use
-//! them without a network and without a list of files.
+//! The schemas as self-contained files: none refers to another file, so ordinary tools can use them
+//! without a network and without a list of files.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,11 +8,11 @@ use super::{BASE, DIALECT, SchemaFile, schemas};
 /// The schema for any message, under an id of our own.
 const ANY_MESSAGE: &str = "urn:uuid:7cfd824d-fc5a-4d6e-83c6-a41285ab6b66";
 
-/// Where the schema for any message is.
+/// The path of the schema for any message.
 const ANY_MESSAGE_PATH: &str = "aaep.schema.json";
 
-/// The same schemas as [`schemas`], each with what it refers to inside it, and first one for any message,
-/// which judges it by its `type`.
+/// The same schemas as [`schemas`], each with everything that it refers to inside it. The first is
+/// one for any message, which chooses by `type`.
 pub fn bundled_schemas() -> Vec<SchemaFile> {
     let mut files = schemas();
     let parts: Map<String, Json> =
@@ -28,8 +28,8 @@ pub fn bundled_schemas() -> Vec<SchemaFile> {
     files
 }
 
-/// The schema for any message: which definition counts depends on the type; of a type that is not ours to
-/// define, the envelope counts.
+/// The schema for any message. Its `type` decides which definition applies. For a type that we do
+/// not define, the envelope applies.
 fn any_message(mut parts: Map<String, Json>) -> SchemaFile {
     let mut known = Vec::new();
     let mut by_type = Vec::new();
@@ -65,14 +65,14 @@ fn any_message(mut parts: Map<String, Json>) -> SchemaFile {
     SchemaFile { path: ANY_MESSAGE_PATH.to_owned(), schema }
 }
 
-/// The name of a schema as a definition: its path without folders of the public layout.
+/// The name of a schema as a definition: its path without the folders of the public layout.
 fn name(path: &str) -> Option<String> {
     let path = path.strip_suffix(".schema.json")?;
     let local = path.strip_prefix("core/").or(path.strip_prefix("handshake/")).unwrap_or(path);
     Some(local.replace('/', "."))
 }
 
-/// A schema as a definition in another one, which has its own dialect and id.
+/// A schema as a definition inside another one, which has its own dialect and id.
 fn part(schema: &Json) -> Json {
     let mut part = schema.clone();
     if let Some(fields) = part.as_object_mut() {
@@ -82,7 +82,7 @@ fn part(schema: &Json) -> Json {
     part
 }
 
-/// Turns references to other files into such to definitions. Gives back their names.
+/// Turns references to other files into references to definitions, and returns the names of these.
 fn make_local(schema: &mut Json) -> Vec<String> {
     match schema {
         Json::Object(fields) => {

@@ -1,4 +1,4 @@
-//! What holds for every text, however it is cut into chunks.
+//! Properties that hold for every text, in whatever chunks it arrives.
 
 use icu_segmenter::options::{SentenceBreakInvariantOptions, WordBreakInvariantOptions};
 use icu_segmenter::{GraphemeClusterSegmenter, SentenceSegmenter, WordSegmenter};
@@ -118,7 +118,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof![4 => fragments, 1 => any::<String>()]
 }
 
-/// Those of scripts with spaces, and no code or emphasis, where markup decides instead.
+/// The fragments of scripts with spaces, without code or emphasis, where markup decides instead.
 fn spaced_fragments() -> Vec<&'static str> {
     let is_special = |c: char| class::is_unspaced(c) || matches!(c, '`' | '~' | '_');
     FRAGMENTS.iter().copied().filter(|fragment| !fragment.contains(is_special)).collect()
@@ -132,7 +132,7 @@ fn languages() -> impl Strategy<Value = &'static str> {
     select(&["", "en", "de", "fr", "yo", "th", "ja", "zh", "el", "ar", "und"][..])
 }
 
-/// The text in chunks that end at these places.
+/// The text in chunks that end at these positions.
 fn chunks<'a>(text: &'a str, places: &[Index]) -> Vec<&'a str> {
     let mut ends: Vec<usize> = places.iter().map(|place| place.index(text.len() + 1)).collect();
     for end in &mut ends {
@@ -232,7 +232,7 @@ proptest! {
         let text = part.repeat(60_000 / part.len()) + &tail.repeat(30_000 / tail.len());
         let mut cutter = Cutter::new(Boundaries::from_list(&list), None);
         let mut longest = 0;
-        class::taken();
+        class::take_counts();
         for chunk in text.split_inclusive(|_| true) {
             cutter.push(chunk, &mut |piece| longest = longest.max(piece.chars));
             prop_assert!(cutter.held_chars() <= MAX_PIECE_CHARS);
@@ -241,7 +241,7 @@ proptest! {
         prop_assert!(cutter.marks.len() <= 64);
         cutter.finish(&mut |piece| longest = longest.max(piece.chars));
         prop_assert!(longest <= MAX_PIECE_CHARS);
-        let (runs, bytes) = class::taken();
+        let (runs, bytes) = class::take_counts();
         prop_assert!(runs <= 4 * text.len(), "{} runs", runs);
         prop_assert!(bytes <= 32 * text.len(), "{} bytes", bytes);
     }
@@ -251,21 +251,21 @@ proptest! {
 fn plain_text_needs_no_segmenter() {
     let text = "a token without an end, ".repeat(300);
     let mut cutter = Cutter::new(Boundaries::DEFAULT, None);
-    class::taken();
+    class::take_counts();
     for chunk in text.split_inclusive(' ') {
         cutter.push(chunk, &mut |_| {});
     }
-    assert_eq!(class::taken(), (0, 0));
+    assert_eq!(class::take_counts(), (0, 0));
 }
 
 #[test]
 fn an_hour_of_prose_costs_few_segmenter_runs() {
     let text = "Dr. Ade paid $3.50 for it. He (the man) left!\n\n".repeat(2_000);
     let mut cutter = Cutter::new(Boundaries::DEFAULT, None);
-    class::taken();
+    class::take_counts();
     for chunk in text.split_inclusive(' ') {
         cutter.push(chunk, &mut |_| {});
     }
-    let (runs, bytes) = class::taken();
+    let (runs, bytes) = class::take_counts();
     assert!(runs <= 2_000 && bytes <= text.len() / 4, "{runs} runs, {bytes} bytes");
 }

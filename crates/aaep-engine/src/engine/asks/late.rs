@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aaep::ReplyToken;
 
 use super::super::{Engine, MemberPresence};
-use crate::ask::Ask;
+use crate::ask::PendingAsk;
 use crate::audience::SubscriberKey;
 use crate::clock::Now;
 use crate::frame::encode;
@@ -37,7 +37,7 @@ impl SubscriberAsks {
 
 impl Engine {
     /// Registers an ask as open. All subscribers in `told` count as asked.
-    pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: Ask) {
+    pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: PendingAsk) {
         let (order, session) = (ask.order, ask.session);
         self.count_ask(ask.principal, &ask.event, true);
         for subscriber in &ask.told {
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Removes an ask from the index by tag.
-    pub(super) fn forget_tags(&mut self, ask: &Ask) {
+    pub(super) fn forget_tags(&mut self, ask: &PendingAsk) {
         for tag in ask.tags.iter() {
             if let Some(orders) = self.asks_by_tag.get_mut(tag) {
                 orders.remove(&ask.order);
@@ -128,7 +128,7 @@ impl Engine {
     pub(in crate::engine) fn ask_again_if(
         &mut self,
         subscriber: SubscriberKey,
-        is_meant: impl Fn(&Ask) -> bool,
+        is_meant: impl Fn(&PendingAsk) -> bool,
     ) {
         let Engine { members, asks, ask_tokens, .. } = self;
         let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };

@@ -20,7 +20,7 @@ use super::super::{
 use crate::audience::{MAX_UNITS, SessionKey, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::frame::encode;
-use crate::ids::Digest;
+use crate::ids::IdDigest;
 use crate::io::{Output, Principal, Resume};
 use crate::member::{Cursor, CursorSnapshot, KnownOrder};
 
@@ -189,7 +189,7 @@ impl Engine {
         let Some(audience) = audiences.get(&member.agreed.audience) else { return false };
         // Which events overtook others is known only since the subscription started here.
         let in_order = member.limits.is_none() && member.missing.is_none();
-        let is_it = |sent: &&SentLast| sent.ids.contains(&Digest::of(last));
+        let is_it = |sent: &&SentLast| sent.ids.contains(&IdDigest::of(last));
         let last_at = member.sent_last.as_deref().filter(is_it).map(|sent| sent.at - 1);
         let known =
             KnownOrder { from: member.start.known_from(), in_order, in_order_from, last_at };
@@ -200,7 +200,7 @@ impl Engine {
         let is_complete = !member.cursor.fell_behind(audience);
         if !again.is_empty() {
             self.ask_again_if(subscriber, |ask| {
-                again.contains(&Digest::of(&ask.event.envelope.event_id))
+                again.contains(&IdDigest::of(&ask.event.envelope.event_id))
             });
         }
         is_complete

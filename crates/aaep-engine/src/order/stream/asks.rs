@@ -1,7 +1,7 @@
-//! The questions of a recorded session, and which of them were accepted (§6.3.4, §6.4, ruling 18).
+//! The asks of a recorded session, and which of them were accepted (§6.3.4, §6.4, ruling 18).
 //!
-//! Each question is decided once, by whatever comes first in the stream. A reply's own timestamp is
-//! not looked at (ruling 13). Whether the person who replied was allowed to is not known here.
+//! Each ask is decided once, by the first decision in the stream. The timestamp of a reply is
+//! ignored (ruling 13). Whether the replying person was allowed to answer is not known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,34 +12,34 @@ use aaep::{Event, ReplyToken};
 
 use crate::order::{Grant, GrantedBy};
 
-/// About how much memory one question takes, its token kept three times and the name of a tool.
+/// About how much memory one ask takes, including three copies of its token and a tool name.
 const BYTES_EACH: usize = 832;
 
-/// A question. One that is decided stays, so that it is not counted twice.
+/// An ask of the stream. A decided ask stays, so that it is not counted twice.
 #[derive(Debug)]
-struct Ask {
+struct StreamAsk {
     /// When the default applies, in microseconds since 1970 began.
     expires_us: i64,
     default_is_accept: bool,
     accept_is_allowed: bool,
     is_decided: bool,
-    /// What an accept by reply allows.
+    /// What an accept by a reply allows.
     grant: Grant,
 }
 
-/// The questions of a session.
+/// The asks of one recorded session.
 #[derive(Debug, Default)]
-pub(super) struct Asks {
-    asks: BTreeMap<ReplyToken, Ask>,
-    /// Those that are not decided, by when their default applies.
+pub(super) struct StreamAsks {
+    asks: BTreeMap<ReplyToken, StreamAsk>,
+    /// The asks that are not decided, by the time at which their default applies.
     pending: BTreeSet<(i64, ReplyToken)>,
 }
 
-impl Asks {
-    /// A question was asked. A token that comes a second time changes nothing (§6.2.2).
+impl StreamAsks {
+    /// Records an ask. A token that comes a second time changes nothing (§6.2.2).
     ///
-    /// A question that may be prolonged is not taken as over before its maximum: a hub tells when it
-    /// is.
+    /// An ask that may be extended does not expire here before its maximum; a hub announces the
+    /// end.
     pub(super) fn ask(&mut self, event: &Event, asked: &AwaitingConfirmation, most_seconds: u64) {
         let token = &asked.reply_token;
         if self.asks.contains_key(token) {
@@ -49,7 +49,7 @@ impl Asks {
         let timeout_s = i64::try_from(asked.timeout_seconds.max(most_seconds)).unwrap_or(i64::MAX);
         let expires_us = asked_us.saturating_add(timeout_s.saturating_mul(1_000_000));
         let allows = |replies: &Vec<String>| replies.iter().any(|it| it == "accept");
-        let ask = Ask {
+        let ask = StreamAsk {
             expires_us,
             default_is_accept: asked.default_decision == Decision::Accept,
             accept_is_allowed: asked.allowed_replies.as_ref().is_none_or(allows),
@@ -60,7 +60,7 @@ impl Asks {
         self.asks.insert(token.clone(), ask);
     }
 
-    /// Applies the default of each question whose time has run out; what that accepts.
+    /// Applies the default of each ask whose time is up, and returns what that accepts.
     pub(super) fn expire(&mut self, now_us: i64) -> Vec<Grant> {
         let mut accepted = Vec::new();
         while let Some((expires_us, _)) = self.pending.first()
@@ -77,23 +77,23 @@ impl Asks {
         accepted
     }
 
-    /// A person replied; what that accepts.
+    /// Records the reply of a person, and returns what it accepts.
     ///
-    /// A reply that changes the action counts as it says: whether the producer can do that is not
+    /// A reply that modifies the action counts as stated: whether the producer supports that is not
     /// known here, and nobody is accused on a guess (ruling 15).
     pub(super) fn reply(&mut self, reply: &ConfirmationReply) -> Option<Grant> {
         let accepts = reply.decision == Decision::Accept;
-        let counts = |ask: &Ask| ask.accept_is_allowed || !accepts;
+        let counts = |ask: &StreamAsk| ask.accept_is_allowed || !accepts;
         let is_valid = self.asks.get(&reply.reply_token).is_some_and(counts);
         let grant = if is_valid { self.decide(&reply.reply_token) } else { None };
         grant.filter(|_| accepts)
     }
 
-    /// A hub says how a question was settled; what that accepts. Its subscriber may not have been
-    /// asked itself (ruling 1), so the question need not be known.
+    /// Records how a hub settled an ask, and returns what that accepts. The subscriber may not have
+    /// been sent the ask itself (ruling 1), so the ask may be unknown.
     pub(super) fn resolve(&mut self, notice: &Event, resolution: &Resolution) -> Option<Grant> {
         let granted_by = GrantedBy::from(&resolution.decided_by);
-        let unknown = Ask {
+        let unknown = StreamAsk {
             expires_us: i64::MAX,
             default_is_accept: false,
             accept_is_allowed: true,
@@ -113,7 +113,8 @@ impl Asks {
         self.asks.len() * BYTES_EACH
     }
 
-    /// Decides a question; what an accept of it allows. None if it was decided before or never asked.
+    /// Decides an ask, and returns what an accept allows. `None` if it was decided before or never
+    /// asked.
     fn decide(&mut self, token: &ReplyToken) -> Option<Grant> {
         let ask = self.asks.get_mut(token).filter(|ask| !ask.is_decided)?;
         ask.is_decided = true;

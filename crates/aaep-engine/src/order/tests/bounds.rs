@@ -1,4 +1,4 @@
-//! What a session may ask us to remember ends somewhere, and is refused by name there.
+//! Everything that a session makes us remember is bounded, and each bound has its own refusal.
 
 use aaep::{OutputId, ToolCallId};
 
@@ -46,7 +46,7 @@ fn so_many_outputs_are_unfinished_at_a_time() {
         order.admit(&output(begin.clone(), number)).expect("room");
     }
     assert_eq!(refusal(&mut order, &begin), TooManyOpenOutputs);
-    // One that is whole at once takes no room, and neither does going on.
+    // An output that is complete at once takes no room, and neither does continuing one.
     order.admit(&chunk(None, 0, "whole", true)).expect("a whole output");
     order.admit(&output(chunk(None, 1, "b", true), 7)).expect("a known output");
     order.admit(&output(begin, MAX_OPEN_OUTPUTS)).expect("room again");
@@ -91,7 +91,7 @@ fn so_many_producers_take_part_in_a_session() {
     for late in [changed("idle", "thinking"), invoked("search", None), clarification()] {
         assert_eq!(refusal(&mut order, &late.by("one-more")), TooManyProducers);
     }
-    // What leaves nothing to remember is heard from anyone.
+    // Events that need no memory are admitted from any producer.
     order.admit(&progress().by("one-more")).expect("progress");
     order.admit(&errored().by("one-more")).expect("an end");
 }

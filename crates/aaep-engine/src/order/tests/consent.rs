@@ -1,5 +1,5 @@
-//! What an accept covers (ruling 35): nothing worse than what was presented, by the agent that asked,
-//! in its turn, once.
+//! What a grant covers (ruling 35): nothing worse than what was presented, only for the agent that
+//! asked, in its turn, once.
 
 use super::*;
 use crate::order::OrderViolation::*;
@@ -17,7 +17,7 @@ const UNDOS: [(StatedUndo, Option<bool>); 3] = [
     (StatedUndo::Unknown, None),
 ];
 
-/// An ask with these fields, accepted.
+/// The grant for an accepted ask with these fields.
 fn accepted(fields: &Json, granted_by: GrantedBy) -> Grant {
     let mut asked = json!({
         "action": "Sort the photos by date.", "consequence": "They are in another order.",
@@ -174,7 +174,7 @@ fn another_agent_of_the_session_cannot_use_an_accept() {
     let mut order = with_grant(for_any_tool());
     let why = refusal(&mut order, &irreversible("pay").by("b"));
     assert_eq!(why, AcceptedForAnotherAgent { tool: tool("pay") });
-    // Nor does a harmless call of another agent use it up.
+    // A harmless call of another agent does not use the grant either.
     let mut order = with_grant(for_tool("pay"));
     order.admit(&invoked("pay", None).by("b")).expect("a harmless tool");
     order.admit(&irreversible("pay")).expect("the agent that asked");

@@ -1,10 +1,10 @@
-//! A tool is done before the state that follows it (§4.3.2), as far as that can be seen.
+//! A tool must be completed before the state that follows it (§4.3.2), as far as that can be seen.
 
 use super::super::OrderViolation::ToolLeftRunning;
 use super::super::StreamOrder;
 use super::*;
 
-/// A session in which the agent "a" is in `calling_tool`, in its own words.
+/// A session in which the agent "a" has announced `calling_tool`.
 fn calling() -> Vec<Event> {
     vec![started(), changed("idle", "calling_tool"), invoked("search", None)]
 }
@@ -50,7 +50,7 @@ fn other_agents_and_what_else_an_agent_does_meanwhile_are_not_accused() {
     let mut other = calling();
     other.push(changed("idle", "calling_tool").by("b"));
     admits(&other, &changed("calling_tool", "thinking").by("b"));
-    // Whoever never said that it calls a tool may think beside it.
+    // A producer that never announced `calling_tool` may think while its tool runs.
     let beside = [started(), changed("idle", "thinking"), invoked("search", None)];
     admits(&beside, &changed("thinking", "deciding"));
 }

@@ -1,4 +1,4 @@
-//! Every rule of the order of a session, the side that passes and the side that fails.
+//! Every rule of the order of a session: an event that passes and one that fails.
 
 use aaep::{OutputId, ToolCallId};
 use serde_json::json;
@@ -80,7 +80,7 @@ fn the_first_state_of_each_producer_is_idle() {
     let events = [started(), changed("idle", "thinking")];
     assert_eq!(refuses(&events, &changed("thinking", "deciding").by("b")), FirstStateNotIdle);
     admits(&events, &changed("idle", "deciding").by("b"));
-    // What events imply does not stand in for the first state.
+    // An implied state does not replace the first announced state.
     let asked = [started(), clarification()];
     assert_eq!(refuses(&asked, &changed("awaiting_input", "thinking")), FirstStateNotIdle);
 }
@@ -148,7 +148,7 @@ fn after_the_hub_told_a_state_the_producer_may_leave_that_or_its_own() {
         order.clone().admit(&changed(left, "writing_output")).expect(left);
     }
     refusal(&mut order, &changed("calling_tool", "writing_output"));
-    // What the producer does next is newer than what the hub said.
+    // What the producer does next is newer than what the hub told.
     order.admit(&invoked("search", None)).expect("a tool");
     assert_eq!(order.state_of("a"), "calling_tool");
     refusal(&mut order, &changed("deciding", "writing_output"));
@@ -334,7 +334,7 @@ fn the_accepted_tool_uses_its_accept_even_if_it_calls_itself_reversible() {
     order.accept(for_tool("pay"));
     order.admit(&invoked("pay", None)).expect("a harmless tool");
     refusal(&mut order, &irreversible("pay"));
-    // An accept that names no tool waits for the one that needs it.
+    // A grant that names no tool waits for an invocation that needs it.
     order.accept(for_any_tool());
     assert_eq!(order.admit(&invoked("search", None)).expect("a harmless tool").grant, None);
     order.admit(&irreversible("pay")).expect("granted");
@@ -353,11 +353,11 @@ fn an_accept_counts_only_while_the_session_runs() {
     assert_eq!(refusal(&mut order, &irreversible("pay")), Ended);
 }
 
-// What the specification itself lists as wrong (A.8) and as right (§4.6).
+// The sequences that the specification itself lists as wrong (A.8) and as right (§4.6).
 
 #[test]
 fn the_wrong_orders_of_the_appendix_are_refused() {
-    // A.8.1 to A.8.4, A.8.6, A.8.7; A.8.5 needs a reply and is held by the stream's tests too.
+    // A.8.1 to A.8.4, A.8.6, A.8.7. A.8.5 needs a reply and is also covered by the stream tests.
     assert_eq!(refuses(&[started()], &done("pay", None)).code(), "tool_not_invoked");
     assert_eq!(refuses(&[started(), completed()], &errored()).code(), "ended");
     assert_eq!(refuses(&[started(), completed()], &invoked("pay", None)).code(), "ended");

@@ -1,4 +1,5 @@
-//! A recorded stream: what counts as accept, what is learned, and that each fault is told once.
+//! Recorded streams: what counts as an accept, what is learned, and that each violation is reported
+//! once.
 
 use super::super::StreamOrder;
 use super::*;
@@ -17,7 +18,7 @@ fn said(event: Event) -> Message {
     Message::Event(Box::new(event))
 }
 
-/// An event on which a hub says something about delivery.
+/// An event in which a hub states something about its delivery.
 fn delivered(kind: &str, mut fields: Json, delivery: &Json) -> Event {
     fields["extensions"] = json!({ "agentvoice": delivery });
     event(kind, fields)
@@ -34,7 +35,7 @@ fn in_session(mut event: Event, id: &str) -> Event {
     event
 }
 
-/// The codes of what is wrong with a stream, each with the place of its message.
+/// The codes of all violations in a stream, each with the index of its message.
 fn faults(messages: impl IntoIterator<Item = Message>) -> Vec<(usize, &'static str)> {
     let mut order = StreamOrder::new();
     let places = messages.into_iter().enumerate();
@@ -94,7 +95,7 @@ fn a_reply_that_was_not_allowed_covers_nothing() {
 #[test]
 fn a_timeout_accepts_only_if_its_default_does_and_its_time_is_over() {
     for (default, ms, expected) in [
-        // Silence never covers what cannot be undone (ruling 35), and only that is told of it.
+        // Silence never covers an irreversible action (ruling 35), and only that is reported.
         ("accept", 60_000, vec![(2, "accepted_by_default")]),
         ("accept", 59_999, vec![(2, UNASKED)]),
         ("reject", 60_000, vec![(2, UNASKED)]),
@@ -156,7 +157,7 @@ fn a_stream_is_held_to_what_was_presented() {
 
 #[test]
 fn an_idle_that_was_held_back_takes_no_accept_away_in_a_stream() {
-    // The accept is critical and may overtake a change of state that came before it.
+    // The accept is critical and may overtake an earlier state change.
     let mut stream = events([started(), confirmation("rpl_1", "reject")]);
     stream.push(reply("rpl_1", "accept"));
     stream.extend(events([changed("idle", "idle"), irreversible("pay")]));

@@ -1,5 +1,5 @@
-//! Random sessions: every right one passes, one corruption is refused where it is, and nothing of a
-//! refused event remains.
+//! Random sessions: every valid one passes, a corrupted event is refused where it is, and a refused
+//! event leaves no trace.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ const AGENTS: [&str; 2] = ["a", "b"];
 const STATES: [&str; 4] = ["thinking", "deciding", "calling_tool", "writing_output"];
 const TEXTS: [&str; 4] = ["", "abc", "ọ̀sán", "👋🏾 x"];
 
-/// Writes a right session, one choice per event, with its own small idea of what is right.
+/// Writes a valid session, one choice per event, with its own simple model of what is valid.
 #[derive(Default)]
-struct Writer {
+struct SessionWriter {
     events: Vec<Event>,
     states: BTreeMap<&'static str, &'static str>,
     running: Vec<(String, Option<String>, &'static str)>,
@@ -23,9 +23,9 @@ struct Writer {
     is_session_output_over: bool,
 }
 
-impl Writer {
+impl SessionWriter {
     fn session(choices: &[(u8, u8)], is_numbered: bool, ends_well: bool) -> Vec<Event> {
-        let mut writer = Writer { events: vec![started()], ..Writer::default() };
+        let mut writer = SessionWriter { events: vec![started()], ..SessionWriter::default() };
         for &(kind, detail) in choices {
             writer.step(kind % 8, usize::from(detail));
         }
@@ -47,7 +47,8 @@ impl Writer {
         let event = match kind {
             0 | 1 => {
                 let from = self.states.get(agent).copied().unwrap_or("idle");
-                // Who called a tool stays there until it is done (§4.3.2).
+                // A producer that called a tool stays in that state until the tool is done
+                // (§4.3.2).
                 let is_busy = self.running.iter().any(|(_, _, by)| *by == agent);
                 let stays = is_busy && from == "calling_tool";
                 let to = if stays { from } else { STATES[detail / 2 % STATES.len()] };
@@ -104,7 +105,7 @@ impl Writer {
     }
 }
 
-/// Makes the event at this place wrong in one way; none if this way does not apply to it.
+/// Corrupts the event at this index in one way; `None` if this way does not apply to it.
 fn corrupt(events: &mut Vec<Event>, at: usize, way: u8) -> Option<usize> {
     let event = events.get(at)?.clone();
     let number = event.envelope.sequence_number;
@@ -151,7 +152,7 @@ proptest! {
 
     #[test]
     fn every_right_session_is_admitted(choices in choices(), numbered: bool, well: bool) {
-        let events = Writer::session(&choices, numbered, well);
+        let events = SessionWriter::session(&choices, numbered, well);
         let mut order = SessionOrder::new();
         let mut stream = StreamOrder::new();
         for (at, event) in events.iter().enumerate() {
@@ -170,7 +171,7 @@ proptest! {
         place: prop::sample::Index,
         way in 0_u8..10,
     ) {
-        let mut events = Writer::session(&choices, numbered, true);
+        let mut events = SessionWriter::session(&choices, numbered, true);
         let at = place.index(events.len());
         prop_assume!(corrupt(&mut events, at, way).is_some());
         let mut order = after(&events[..at]);
@@ -183,8 +184,8 @@ proptest! {
         shuffle in proptest::collection::vec(any::<prop::sample::Index>(), 40),
         grants in proptest::collection::vec(any::<bool>(), 40),
     ) {
-        // A right session and a few wrong events, drawn in any order after the start.
-        let mut deck = Writer::session(&choices, false, true);
+        // A valid session and a few invalid events, drawn in any order after the start.
+        let mut deck = SessionWriter::session(&choices, false, true);
         deck.extend([irreversible("pay"), irreversible("search"), started(), cancelled()]);
         let mut order = after(&[started()]);
         for (drawn, granted) in shuffle.iter().zip(grants) {

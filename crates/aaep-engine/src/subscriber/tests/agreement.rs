@@ -1,5 +1,5 @@
-//! The two sides of this crate agree: what the hub sends is no fault to the subscriber, and what the
-//! subscriber replies is accepted by the hub.
+//! The two sides of this crate agree: nothing that the hub sends is a violation for the subscriber,
+//! and the hub accepts the subscriber's replies.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::terms::{Door, Offer};
 use crate::{Audit, Config, Engine, Input, Output, SubscriberKey};
 
 /// A hub with one subscriber, in virtual time.
-struct World {
+struct AgreementWorld {
     engine: Engine,
     subscriber: Subscriber,
     key: Option<SubscriberKey>,
@@ -20,12 +20,12 @@ struct World {
     changes: Vec<Change>,
     /// Whether each reply was accepted.
     replied: Vec<bool>,
-    /// The questions that are open for the hub.
+    /// The asks that are open in the hub.
     open: BTreeSet<String>,
     is_connected: bool,
 }
 
-impl World {
+impl AgreementWorld {
     fn new(capabilities: Capabilities) -> Self {
         let own = (
             Uri::parse(aaep::extension::CONTEXT).expect("uri"),
@@ -43,7 +43,7 @@ impl World {
             signed_manifest: None,
             only_offered_languages: false,
         };
-        let mut world = World {
+        let mut world = AgreementWorld {
             engine: Engine::new(Config::new(offer, [7; 32])),
             subscriber: Subscriber::new(config()),
             key: None,
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// The agent says something; refused or not.
+    /// The agent publishes an event, which may be refused.
     fn say(&mut self, kind: &str, fields: Json) {
         let mut document = event(kind, fields);
         let draft = document.as_object_mut().expect("an object");
@@ -118,7 +118,7 @@ impl World {
         self.changes.extend(changes);
     }
 
-    /// One of the things that happen.
+    /// Performs one of the things that can happen.
     fn step(&mut self, kind: u8, number: usize) {
         let key = self.key.expect("a subscriber");
         match kind {
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// The person says yes to the first open question.
+    /// The person accepts the first open ask.
     fn accept_first(&mut self) {
         let Some(name) = self.subscriber.open_tokens().first().map(|it| it[4..].to_owned()) else {
             return;
@@ -172,8 +172,8 @@ fn ask(name: &str) -> Json {
     })
 }
 
-/// A whole session with two questions, one answered and one not.
-fn play(world: &mut World, pause_ms: u64) {
+/// A whole session with two asks, one answered and one not.
+fn play(world: &mut AgreementWorld, pause_ms: u64) {
     let tool =
         |call: &str| json!({ "tool": "buy", "summary_normal": "Buys.", "tool_call_id": call });
     world.say("session.started", json!({ "summary_normal": "Books a train." }));
@@ -207,7 +207,7 @@ fn what_the_hub_sends_is_no_fault_under_any_of_these_terms() {
         for capabilities in [able(), with_ours.clone(), Capabilities::new()] {
             for pause_ms in [0, 20, 700] {
                 let terms = Capabilities { max_events_per_second: rate, ..capabilities.clone() };
-                let mut world = World::new(terms.clone());
+                let mut world = AgreementWorld::new(terms.clone());
                 play(&mut world, pause_ms);
                 assert_eq!(world.violations, [], "{terms:?}, {pause_ms} ms");
                 assert!(world.replied.iter().all(|is_accepted| *is_accepted));
@@ -231,14 +231,14 @@ proptest! {
     ) {
         let uri = Uri::parse(aaep::extension::CONTEXT).expect("uri");
         let extensions = Some(vec![uri]);
-        let mut world = World::new(Capabilities {
+        let mut world = AgreementWorld::new(Capabilities {
             max_events_per_second: rate,
             supported_extensions: extensions,
             ..able()
         });
         world.say("session.started", json!({ "summary_normal": "Books a train." }));
         for (number, (kind, ms)) in steps.into_iter().enumerate() {
-            // Coming back with a rate is the test below.
+            // Reconnecting with a rate is tested below.
             if kind != 10 || rate.is_none() {
                 world.step(kind, number);
             }
@@ -256,7 +256,7 @@ proptest! {
 
 #[test]
 fn a_question_asked_while_a_subscriber_with_a_rate_was_away_comes_first_when_it_is_back() {
-    let mut world = World::new(Capabilities { max_events_per_second: Some(1), ..able() });
+    let mut world = AgreementWorld::new(Capabilities { max_events_per_second: Some(1), ..able() });
     world.say("session.started", json!({ "summary_normal": "Books a train." }));
     world.step(10, 0);
     world.step(0, 1);

@@ -1,4 +1,4 @@
-//! Questions: opened, closed in every way there is, and answered at most once.
+//! Asks: opened, closed in every possible way, and answered at most once.
 
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
@@ -91,7 +91,7 @@ fn more_time_a_pause_and_less_time_are_followed_on_our_clock() {
         assert_eq!(subscriber.deadline(), Some((ms + 90_000) * 1000));
         assert_eq!(subscriber.open_asks().next().map(|ask| ask.is_paused), Some(paused));
     }
-    // Another session has no say in it, and what is over stays over.
+    // Another session cannot change it, and an ask that is over stays over.
     let foreign = with(told(3, 500_000, false), "session_id", "sess_2");
     subscriber.get(96_000, &foreign);
     assert_eq!(subscriber.deadline(), Some(185_000 * 1000));

@@ -1,16 +1,16 @@
-//! Nothing grows without end, and no open question goes without a word.
+//! Memory is bounded, and no open ask disappears without a notice.
 
 use aaep::Payload;
 use aaep::extension::{Delivery, Resolution};
 
 use super::*;
-use crate::subscriber::text::Texts;
+use crate::subscriber::text::SubscriberTexts;
 use crate::subscriber::{
     ANSWERED_KEPT_SECONDS, MAX_ANSWERED, MAX_CLOSED_ASKS, MAX_EVENT_IDS, MAX_OPEN_ASK_BYTES,
     MAX_OPEN_ASKS, MAX_SESSIONS, MAX_TEXT_BYTES, MAX_TEXTS, MAX_TEXTS_BYTES,
 };
 
-/// Every bound holds.
+/// Whether every bound holds.
 pub(super) fn is_within_bounds(subscriber: &Subscriber) -> bool {
     let (open, closed, answered) = subscriber.asks.sizes();
     let (texts, bytes) = subscriber.texts.size();
@@ -90,7 +90,7 @@ fn a_text_that_is_too_long_is_cut_and_says_so() {
 
 #[test]
 fn complete_texts_are_forgotten_before_open_ones() {
-    let mut texts = Texts::default();
+    let mut texts = SubscriberTexts::default();
     let chunk = |complete| aaep::event::action::OutputStreaming {
         chunk: "x".repeat(16_000),
         position: 0,

@@ -1,4 +1,4 @@
-//! Coming, changing terms and going.
+//! Subscribing, changing terms and leaving.
 
 use aaep::ReasonName;
 

@@ -1,4 +1,4 @@
-//! Whatever comes in whatever order: no panic, no growth, and never two replies for one token.
+//! Any messages in any order: no panic, no unbounded growth, and never two replies for one token.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ const SESSIONS: [&str; 2] = ["1", "2"];
 
 /// Something that happens to a subscriber.
 #[derive(Debug, Clone)]
-enum Step {
-    /// A question: token, session, which event asks it.
+enum SubscriberStep {
+    /// An ask: token, session, which event asks.
     Ask(usize, usize, u8),
     Clarification(usize, usize),
     Notice(usize, usize, bool),
@@ -29,62 +29,64 @@ enum Step {
     Wait(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = SubscriberStep> {
     let (token, session) = (0..TOKENS.len(), 0..SESSIONS.len());
     prop_oneof![
-        6 => (token.clone(), session.clone(), 0..2_u8).prop_map(|(t, s, e)| Step::Ask(t, s, e)),
-        2 => (token.clone(), session.clone()).prop_map(|(t, s)| Step::Clarification(t, s)),
+        6 => (token.clone(), session.clone(), 0..2_u8).prop_map(|(t, s, e)| SubscriberStep::Ask(t, s, e)),
+        2 => (token.clone(), session.clone()).prop_map(|(t, s)| SubscriberStep::Clarification(t, s)),
         3 => (token.clone(), session.clone(), any::<bool>())
-            .prop_map(|(t, s, yes)| Step::Notice(t, s, yes)),
-        1 => session.clone().prop_map(Step::GoesOn),
-        1 => session.prop_map(Step::Ends),
-        6 => token.clone().prop_map(Step::Confirm),
-        3 => token.prop_map(Step::Clarify),
-        1 => Just(Step::Close),
-        2 => Just(Step::Subscribe),
-        1 => Just(Step::Interrupted),
-        2 => (0..90_000_u64).prop_map(Step::Wait),
+            .prop_map(|(t, s, yes)| SubscriberStep::Notice(t, s, yes)),
+        1 => session.clone().prop_map(SubscriberStep::GoesOn),
+        1 => session.prop_map(SubscriberStep::Ends),
+        6 => token.clone().prop_map(SubscriberStep::Confirm),
+        3 => token.prop_map(SubscriberStep::Clarify),
+        1 => Just(SubscriberStep::Close),
+        2 => Just(SubscriberStep::Subscribe),
+        1 => Just(SubscriberStep::Interrupted),
+        2 => (0..90_000_u64).prop_map(SubscriberStep::Wait),
     ]
 }
 
-/// Plays one step; the tokens of the replies that it makes.
-fn play(subscriber: &mut Subscriber, ms: &mut u64, step: &Step) -> Vec<ReplyToken> {
+/// Plays one step and returns the tokens of the replies that it makes.
+fn play(subscriber: &mut Subscriber, ms: &mut u64, step: &SubscriberStep) -> Vec<ReplyToken> {
     let message = match step {
-        Step::Ask(token, session, event) => {
+        SubscriberStep::Ask(token, session, event) => {
             let ask = in_session(confirmation(TOKENS[*token], 60), SESSIONS[*session]);
             with(ask, "event_id", format!("evt_ask{token}x{session}x{event}"))
         }
-        Step::Clarification(token, session) => {
+        SubscriberStep::Clarification(token, session) => {
             in_session(clarification(TOKENS[*token], json!({})), SESSIONS[*session])
         }
-        Step::Notice(token, session, yes) => {
+        SubscriberStep::Notice(token, session, yes) => {
             let outcome = if *yes { "accept" } else { "reject" };
             in_session(notice(TOKENS[*token], outcome, "reply"), SESSIONS[*session])
         }
-        Step::GoesOn(session) => {
+        SubscriberStep::GoesOn(session) => {
             in_session(changed("awaiting_input", "thinking"), SESSIONS[*session])
         }
-        Step::Ends(session) => in_session(completed(), SESSIONS[*session]),
-        Step::Confirm(name) => {
+        SubscriberStep::Ends(session) => in_session(completed(), SESSIONS[*session]),
+        SubscriberStep::Confirm(name) => {
             let reply = subscriber.accept(*ms, TOKENS[*name]);
             return reply.map(|reply| reply.reply_token).into_iter().collect();
         }
-        Step::Clarify(name) => {
+        SubscriberStep::Clarify(name) => {
             let (words, details) =
                 (Response::Text("Monday".to_owned()), ClarificationDetails::default());
             let reply = subscriber.clarify(at(*ms), &token(TOKENS[*name]), words, details);
             return reply.map(|reply| reply.reply_token).into_iter().collect();
         }
-        Step::Close => json!({ "type": "subscription.close", "subscription_id": "sub_1" }),
-        Step::Subscribe => {
+        SubscriberStep::Close => {
+            json!({ "type": "subscription.close", "subscription_id": "sub_1" })
+        }
+        SubscriberStep::Subscribe => {
             subscriber.request(able()).expect("a request");
             accepted(&able())
         }
-        Step::Interrupted => {
+        SubscriberStep::Interrupted => {
             subscriber.interrupted();
             return Vec::new();
         }
-        Step::Wait(for_ms) => {
+        SubscriberStep::Wait(for_ms) => {
             *ms += for_ms;
             subscriber.tick(at(*ms));
             assert!(subscriber.deadline().is_none_or(|deadline| deadline > at(*ms).monotonic_us));

@@ -1,4 +1,4 @@
-//! Sessions, gaps and disorder, and what a subscriber must not hold against a producer.
+//! Sessions, gaps and disorder, and what a subscriber must not report about a producer.
 
 use super::*;
 use crate::subscriber::Ending;

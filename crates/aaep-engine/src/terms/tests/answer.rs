@@ -1,10 +1,10 @@
-//! The first answer: each reason to refuse, each capability granted or narrowed, and the notes.
+//! The first answer: each reason to reject, each capability granted or narrowed, and the notes.
 
 use super::*;
 
 #[test]
 fn a_shut_door_is_answered_before_anything_else() {
-    // The request would fail for its version and for lack of room as well.
+    // The request would also fail because of its version and because of the limit.
     let request = request_of("9.0.0", &json!({}));
     for (door, code) in [
         (Door::AuthenticationRequired, ReasonCode::AuthenticationRequired),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A subscription whose every term differs from its default, as negotiated and as asked.
+/// A subscription whose every term differs from its default, as negotiated and as requested.
 fn rich() -> (Offer, Terms, Capabilities) {
     let mut fields = json!({ "medai": { "phi": true } });
     for (field, value) in each_capability() {
@@ -94,7 +94,7 @@ fn named_filters_replace_both_and_the_subscriber_is_told() {
 #[test]
 fn what_is_named_is_narrowed_as_in_a_request_and_the_rest_keeps_its_value() {
     let (mut offer, terms, asked) = rich();
-    // The offer has shrunk since: languages and rate were granted under the old one.
+    // The offer has shrunk since languages and rate were granted.
     offer.max_events_per_second = Some(2);
     offer.languages = tags(&["de"]);
     let (accepted, unchanged, _) =

@@ -14,7 +14,7 @@ fn chosen(asked: &[&str], available: &[&str]) -> Option<String> {
 #[test]
 fn languages_match_exactly_then_by_region_then_by_script_in_the_asked_order() {
     for (asked, available, expected) in [
-        // 1. Exact, whatever the case.
+        // 1. Exact, regardless of case.
         (&["en-US"][..], &["en", "en-US"][..], Some("en-US")),
         (&["EN-us"], &["en", "en-US"], Some("en-US")),
         // 2. Region, both ways (§11.1.2), but never from one region to another.
@@ -32,16 +32,16 @@ fn languages_match_exactly_then_by_region_then_by_script_in_the_asked_order() {
         (&["yo-NG", "en-NG", "en-US", "en"], &["en-US", "fr"], Some("en-US")),
         (&["yo-NG", "en"], &["en-US", "yo"], Some("yo")),
         (&["fr", "es"], &["es", "fr"], Some("fr")),
-        // 6. Nothing.
+        // 6. No match.
         (&["yo"], &["en-US"], None),
         (&["yo"], &[], None),
         (&[], &["en-US"], None),
-        // What stands behind region and script goes first.
+        // Subtags after region and script are removed first.
         (&["de-CH-1996"], &["de", "de-CH"], Some("de-CH")),
         (&["en-US-u-hc-h12"], &["en"], Some("en")),
         (&["x-house"], &["x-other", "en"], None),
         (&["x-house"], &["x-house-kitchen"], Some("x-house-kitchen")),
-        // A beginning that is not a whole subtag is no match.
+        // A prefix that is not a whole subtag does not match.
         (&["en"], &["enm", "enm-US"], None),
     ] {
         assert_eq!(chosen(asked, available).as_deref(), expected, "{asked:?} of {available:?}");

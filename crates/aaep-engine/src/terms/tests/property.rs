@@ -1,4 +1,4 @@
-//! What holds for every request: generated ones, against generated offers.
+//! Properties that hold for every request: generated requests against generated offers.
 
 use aaep::CoreType;
 use aaep::event::action::CoalesceBoundary;
@@ -53,7 +53,7 @@ fn some_filters() -> impl Strategy<Value = EventFilters> {
     })
 }
 
-/// Capabilities of extensions, reserved prefixes rarely among them.
+/// Capabilities of extensions, rarely with reserved prefixes.
 fn some_others() -> impl Strategy<Value = Object> {
     let key = prop_oneof![
         20 => select(&["medai", "medai2", "agentvoice", "haptic", "", "a b"][..]),
@@ -131,7 +131,7 @@ fn types() -> impl Iterator<Item = EventType> {
     CoreType::ALL.iter().map(|core| EventType::Core(*core)).chain(others)
 }
 
-/// What must hold of terms beside what was asked for, seen from the events and not the fields.
+/// Checks terms against what was requested by looking at events and not at fields.
 fn assert_within(terms: &Terms, asked: &Capabilities) -> Result<(), TestCaseError> {
     let free = Offer { conformance_levels: vec![1, 2, 3], ..signed_offer() };
     let alone = Capabilities { event_filters: asked.event_filters.clone(), ..Capabilities::new() };

@@ -1,4 +1,4 @@
-//! The check of §5.4.4 itself: sabotaged answers are found, honest ones pass.
+//! The check of §5.4.4 itself: it finds manipulated answers and lets honest ones pass.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn wider(honored: &Json, asked: &Json) -> Vec<&'static str> {
 
 #[test]
 fn the_answer_of_the_specification_is_not_wider_than_its_request() {
-    // §5.2.3 and §5.4.3: filters were asked for, and the answer does not speak of them.
+    // §5.2.3 and §5.4.3: filters were requested, and the answer does not mention them.
     let mut asked = json!({
         "max_events_per_second": 3,
         "preferred_verbosity": "normal",
