@@ -1,10 +1,10 @@
-//! The doors of the hub: who may come in and what they may do (§8.2.7, §8.2.8, §10.2, rulings 12, 14
+//! Access control for the hub: who may connect and what they may do (§8.2.7, §8.2.8, §10.2, rulings 12, 14
 //! and 28).
 //!
-//! A request goes through three doors. [`Access::check`] turns away what a foreign web page makes the
-//! person's browser send. [`Access::authenticate`] finds out who it is. [`Principal::allow`] says
-//! whether they may do what they ask. Ids and reply tokens of the protocol open none of them. Nothing
-//! here reads a clock or a socket; files are read for tokens and keys alone.
+//! Every request passes three checks. [`Access::check`] refuses requests that a foreign web page makes the
+//! person's browser send. [`Access::authenticate`] finds the principal. [`Principal::allow`] decides whether
+//! that principal may do what it asks. Ids and reply tokens of the protocol satisfy none of these checks.
+//! Nothing here reads a clock or a socket, and the only files it reads are those with tokens and keys.
 
 mod address;
 mod authority;
@@ -53,7 +53,7 @@ pub use jwks::{
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
 pub use peer::{Peer, PeerAddress, is_loopback};
-pub(crate) use penalty::{CredentialHash, Penalties, TooManyFailures};
+pub(crate) use penalty::{CredentialHash, CredentialPenalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, is_person_key, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
@@ -71,11 +71,11 @@ pub use tokens::{
 };
 pub use user::UserRule;
 
-use credential::{Credential, credential};
-use jwt::Issuer;
+use credential::{RequestCredential, find_credential};
+use jwt::JwtIssuer;
 use person_key::PERSON_KEY_PREFIX;
 
-/// Decides who comes in. One for the whole hub; it can be shared.
+/// Decides who may connect. There is one for the whole hub, and it can be shared.
 #[derive(Debug)]
 pub struct Access {
     loopback_needs_credentials: bool,
@@ -85,15 +85,16 @@ pub struct Access {
     allowed_origins: Vec<Origin>,
     certificates: Vec<CertificateRule>,
     users: Vec<UserRule>,
-    issuer: Option<Issuer>,
+    issuer: Option<JwtIssuer>,
     tokens: Mutex<Tokens>,
     person_key: Option<PersonKey>,
     roster: Arc<Roster>,
 }
 
 impl Access {
-    /// Takes the configuration and the tokens. The keys of an issuer come from `jwks`, or else from
-    /// the file that the configuration names. `allow_plain_http` is the flag [`INSECURE_FLAG`].
+    /// Takes the configuration and the tokens. The issuer's keys come from `jwks` if it is given, and
+    /// otherwise from the file that the configuration names. `allow_plain_http` is the flag
+    /// [`INSECURE_FLAG`].
     pub fn new(
         config: AccessConfig,
         tokens: Tokens,
@@ -107,7 +108,7 @@ impl Access {
             Some(jwt) => {
                 let file = jwt.jwks_file.clone().map(|path| Box::new(FileJwks(path)) as _);
                 let source = jwks.or(file).ok_or(ConfigError::NoKeys)?;
-                Some(Issuer::new(jwt, source))
+                Some(JwtIssuer::new(jwt, source))
             }
             None => None,
         };
@@ -129,19 +130,19 @@ impl Access {
         Ok(access)
     }
 
-    /// The same, for a hub whose person has this key.
+    /// Adds the key of the person who owns this hub.
     #[must_use]
     pub fn with_person_key(mut self, key: PersonKey) -> Self {
         self.person_key = Some(key);
         self
     }
 
-    /// What the hub has to know of the doors.
+    /// The part of the access rules that the hub itself needs.
     pub fn roster(&self) -> &Arc<Roster> {
         &self.roster
     }
 
-    /// Turns away what is not for this hub, and what a page of someone else sends. The first door.
+    /// The first check: refuses requests that are not meant for this hub or that a foreign web page sends.
     pub fn check(
         &self,
         peer: &Peer,
@@ -153,8 +154,8 @@ impl Access {
         check_origin(method, headers, &host, peer.is_tls, &self.allowed_origins)
     }
 
-    /// Finds out who sent a request. A credential that came is decisive: a wrong one is refused even
-    /// where none is needed.
+    /// Finds the principal that sent a request. If the request carries a credential, only that counts: a
+    /// wrong one is refused even where none is needed.
     pub fn authenticate(
         &self,
         peer: &Peer,
@@ -165,28 +166,28 @@ impl Access {
         if !peer.is_local() && !peer.is_tls && !self.allow_plain_http {
             return Err(AccessError::PlainRemote);
         }
-        let credential = credential(headers, uri, self.token_in_query)?;
-        if let Some(Credential::Address(secret)) = credential {
-            return self.at_address(peer, headers, secret, now);
+        let credential = find_credential(headers, uri, self.token_in_query)?;
+        if let Some(RequestCredential::Address(secret)) = credential {
+            return self.principal_of_address(peer, headers, secret, now);
         }
-        if let Some(Credential::Bearer(credential)) = credential {
+        if let Some(RequestCredential::Bearer(credential)) = credential {
             if self.is_person(peer, credential) {
                 return Ok(Principal::person());
             }
-            // The key of another hub's person proves nothing here, and is not a wrong token either.
+            // The person's key of another hub proves nothing here, but it is not a wrong token either.
             if !peer.is_local() || !credential.starts_with(PERSON_KEY_PREFIX) {
-                return self.bearer(credential, now);
+                return self.principal_of_bearer(credential, now);
             }
         }
-        // A program that was allowed or forbidden is so at once, whatever it presents.
+        // Allowing or forbidding a program takes effect at once, whatever credential it presents.
         self.refresh(now);
         if let Some(certificate) = &peer.certificate {
             let rule = self.certificates.iter().find(|rule| certificate.is(&rule.matches));
-            let known = rule.map(CertificateRule::principal);
-            return known.ok_or(AccessError::UnknownCertificate);
+            let principal = rule.map(CertificateRule::principal);
+            return principal.ok_or(AccessError::UnknownCertificate);
         }
         match peer.address {
-            PeerAddress::SameUser => Ok(self.local()),
+            PeerAddress::SameUser => Ok(self.local_principal()),
             PeerAddress::OtherUser(user_id) => {
                 let rule = self.users.iter().find(|rule| rule.uid == user_id);
                 rule.map(UserRule::principal).ok_or(AccessError::UnknownUser(user_id))
@@ -197,26 +198,28 @@ impl Access {
                 if credential::is_forwarded(headers) {
                     return Err(AccessError::Forwarded);
                 }
-                Ok(self.local())
+                Ok(self.local_principal())
             }
             PeerAddress::Ip(_) => Err(AccessError::CredentialsRequired),
         }
     }
 
-    /// The credential of a request that somebody could have guessed. None if it has none, if what it has cannot be a
-    /// credential, and if it is the person's key, which no number of guesses finds.
-    pub(crate) fn guessable(
+    /// Hashes the credential of a request if it could have been guessed. Returns `None` if the request has
+    /// no credential, if its text cannot be a credential, or if it is the person's key, which cannot be
+    /// found by guessing.
+    pub(crate) fn guessable_credential(
         &self,
         peer: &Peer,
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Option<CredentialHash> {
-        let credential = credential(headers, uri, self.token_in_query).ok()??;
-        let is_person = matches!(credential, Credential::Bearer(it) if self.is_person(peer, it));
+        let credential = find_credential(headers, uri, self.token_in_query).ok()??;
+        let is_person =
+            matches!(credential, RequestCredential::Bearer(it) if self.is_person(peer, it));
         (!is_person).then(|| CredentialHash::of(credential.secret()))
     }
 
-    /// Whether somebody who was let in may stay: their proof has not ended, and nobody revoked it.
+    /// Whether a principal that was let in may stay: its credential has neither expired nor been revoked.
     pub fn may_stay(&self, principal: &Principal, now: Now) -> bool {
         if principal.until_unix_us.is_some_and(|until| until <= now.unix_us) {
             return false;
@@ -234,24 +237,24 @@ impl Access {
         tokens.list().iter().any(|token| is_still(token) && !token.is_expired(now.unix_us))
     }
 
-    /// Reads the file of the tokens again if it has changed, at most once a second.
+    /// Reads the token file again if it has changed, at most once a second.
     pub fn refresh(&self, now: Now) {
         drop(self.fresh_tokens(now));
     }
 
-    /// Whether anyone but the user of this process may use its local socket.
+    /// Whether users other than that of this process may use its local socket.
     pub fn has_other_users(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Whether anyone could prove who they are: what [`may_bind`] asks.
+    /// Whether any credential is configured at all; [`may_bind`] needs to know.
     pub fn has_credentials(&self) -> bool {
         self.issuer.is_some() || !self.certificates.is_empty() || !self.tokens().list().is_empty()
     }
 
-    /// Whoever uses the address that was made for a program. It is only good on this machine, where it was made: an
-    /// address is copied, kept and passed on more easily than a header.
-    fn at_address(
+    /// Finds the principal of an address that was made for one program. The address is valid only on this
+    /// machine: addresses are copied, kept and passed on more easily than headers.
+    fn principal_of_address(
         &self,
         peer: &Peer,
         headers: &HeaderMap,
@@ -263,13 +266,13 @@ impl Access {
         }
         let mut tokens = self.fresh_tokens(now);
         if tokens.find_address(secret) == Err(AccessError::UnknownToken) && tokens.read_again(now) {
-            // It was made less than a second ago.
+            // The address was made less than a second ago.
             self.fill_roster(&tokens);
         }
         tokens.find_address(secret)
     }
 
-    fn bearer(&self, credential: &str, now: Now) -> Result<Principal, AccessError> {
+    fn principal_of_bearer(&self, credential: &str, now: Now) -> Result<Principal, AccessError> {
         if let Some(issuer) = &self.issuer
             && !credential.starts_with(TOKEN_PREFIX)
         {
@@ -278,26 +281,26 @@ impl Access {
         let mut tokens = self.fresh_tokens(now);
         if tokens.find(credential, now) == Err(AccessError::UnknownToken) && tokens.read_again(now)
         {
-            // It was made less than a second ago.
+            // The token was made less than a second ago.
             self.fill_roster(&tokens);
         }
         tokens.find(credential, now).map(Token::principal)
     }
 
-    /// Whether this is the person's key. It is only good on this machine: elsewhere it would be a
-    /// token that never ends.
+    /// Whether this is the person's key. It is valid only on this machine: elsewhere it would be a token
+    /// that never expires.
     fn is_person(&self, peer: &Peer, credential: &str) -> bool {
         peer.is_local() && self.person_key.is_some_and(|key| key.is(credential))
     }
 
-    /// A program on this machine without a credential.
-    fn local(&self) -> Principal {
+    /// The principal of a program on this machine that presents no credential.
+    fn local_principal(&self) -> Principal {
         let local = Principal::local();
         let scopes = if self.roster.trusts_local_programs() { Scopes::ALL } else { local.scopes };
         Principal { scopes, ..local }
     }
 
-    /// The tokens as the file has them by now.
+    /// The tokens as the file has them now.
     fn fresh_tokens(&self, now: Now) -> MutexGuard<'_, Tokens> {
         let mut tokens = self.tokens();
         if tokens.refresh(now) {
@@ -308,18 +311,18 @@ impl Access {
 
     /// Tells the hub which programs may answer and which names are bound.
     fn fill_roster(&self, tokens: &Tokens) {
-        let mut known = roster::Known {
+        let mut contents = roster::RosterContents {
             allowed: tokens.programs().iter().filter_map(known_by_name).collect(),
-            ..roster::Known::default()
+            ..roster::RosterContents::default()
         };
         let principals = tokens.list().iter().map(Token::principal);
         let principals = principals.chain(self.certificates.iter().map(CertificateRule::principal));
         for principal in principals.chain(self.users.iter().map(UserRule::principal)) {
             for name in principal.speaks_as.into_iter().flatten() {
-                known.bound.entry(name).or_default().insert(principal.id.clone());
+                contents.bound.entry(name).or_default().insert(principal.id.clone());
             }
         }
-        self.roster.set(known);
+        self.roster.set(contents);
     }
 
     fn tokens(&self) -> MutexGuard<'_, Tokens> {
@@ -327,8 +330,9 @@ impl Access {
     }
 }
 
-/// The name by which a local program is known that has no address. That of programs without a name is nobody's: every
-/// agent could answer itself by it. Files of earlier versions may have it.
+/// The name by which the hub recognizes a local program without an address. The name given to unnamed
+/// programs is excluded, because any agent could use it to answer its own asks. Files of earlier versions
+/// may contain it.
 fn known_by_name(program: &AllowedProgram) -> Option<String> {
     let is_known = program.address.is_none() && program.name != UNNAMED_PROGRAM;
     is_known.then(|| program.name.clone())

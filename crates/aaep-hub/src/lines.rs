@@ -1,29 +1,29 @@
-//! Lines of the log that peers can cause: a few each minute, and a count of the rest.
+//! Limits log lines that peers can cause: a few each minute, and a count of the rest.
 //!
-//! Strangers must not be able to fill the disk with a log. Nothing is left out without being counted.
+//! Strangers must not be able to fill the disk with a log. Every line that is left out is counted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many lines are written in a minute.
+/// The most lines in a minute.
 const LINES_A_MINUTE: u32 = 60;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Limits lines of one kind.
+/// Limits the lines from one source.
 #[derive(Debug)]
 pub struct LineLimit {
-    window: Mutex<Window>,
+    window: Mutex<LineWindow>,
 }
 
 #[derive(Debug)]
-struct Window {
+struct LineWindow {
     began: Option<Instant>,
     written: u32,
     left_out: u64,
 }
 
-/// Lines of libraries that the hub is built with, for the program that writes the log.
+/// Lines from libraries, for the program that writes the log.
 pub static LIBRARY_LINES: LineLimit = LineLimit::new();
 
 impl Default for LineLimit {
@@ -33,12 +33,12 @@ impl Default for LineLimit {
 }
 
 impl LineLimit {
-    /// Nothing was written yet.
+    /// A limit with nothing written yet.
     pub const fn new() -> Self {
-        LineLimit { window: Mutex::new(Window { began: None, written: 0, left_out: 0 }) }
+        LineLimit { window: Mutex::new(LineWindow { began: None, written: 0, left_out: 0 }) }
     }
 
-    /// Whether one more line may be written now. One that may not is counted.
+    /// Whether one more line may be written now. If not, it is counted.
     pub fn may_write(&self, now: Instant) -> bool {
         let mut window = self.window();
         if window.is_over(now) {
@@ -52,7 +52,7 @@ impl LineLimit {
         false
     }
 
-    /// How many lines were left out, once a minute is over; or at once, at the end. Each is counted once.
+    /// The number of lines left out, after each minute, or at once at the end. Each line is counted once.
     pub fn take_left_out(&self, now: Instant, is_end: bool) -> Option<u64> {
         let mut window = self.window();
         if window.left_out == 0 || !(is_end || window.is_over(now)) {
@@ -63,12 +63,12 @@ impl LineLimit {
         Some(std::mem::take(&mut window.left_out))
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn window(&self) -> MutexGuard<'_, LineWindow> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Window {
+impl LineWindow {
     fn is_over(&self, now: Instant) -> bool {
         self.began.is_none_or(|began| now.saturating_duration_since(began) >= MINUTE)
     }
@@ -89,7 +89,7 @@ mod tests {
             written += u64::from(limit.may_write(now));
             counted += limit.take_left_out(now, false).unwrap_or(0);
         }
-        // Five minutes of it.
+        // This covers five minutes.
         assert!(written <= 6 * u64::from(LINES_A_MINUTE), "{written}");
         counted += limit.take_left_out(began, true).unwrap_or(0);
         assert_eq!(written + counted, 10_000);

@@ -1,8 +1,8 @@
-//! What the hub counts about itself, for `/metrics` (Prometheus text).
+//! The metrics of the hub, for `/metrics` (Prometheus text).
 //!
 //! Numbers only: no words, names, ids or addresses of anyone. Labels are fixed words of this program, so
-//! that nobody outside can make the list grow. Clones count together; a count costs one atomic addition,
-//! or a short read lock where there is a label.
+//! that nobody outside can make the list grow. Clones share their counts; counting costs one atomic
+//! addition, or a short read lock where there is a label.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// The content type of what [`Metrics::text`] gives.
+/// The content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The bounds of the histograms, in seconds: from a tenth of a millisecond to ten seconds.
+/// The bucket limits of the histograms, in seconds: from a tenth of a millisecond to ten seconds.
 const SECONDS: [f64; 12] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
 
-/// Counts what happens.
+/// The metrics of a hub.
 #[derive(Clone)]
 pub struct Metrics {
-    shared: Arc<Shared>,
+    shared: Arc<MetricsShared>,
 }
 
-struct Shared {
+struct MetricsShared {
     registry: Registry,
     subscriptions: Gauge,
     audiences: Gauge,
@@ -42,30 +42,30 @@ struct Shared {
     repeated: Counter,
     delivered: Counter,
     instructions: Counter,
-    settled: Family<Outcome, Counter>,
-    refused: Family<Reason, Counter>,
-    answers: Family<Status, Counter>,
+    settled: Family<OutcomeLabel, Counter>,
+    refused: Family<ReasonLabel, Counter>,
+    answers: Family<StatusLabel, Counter>,
     critical_latency: Histogram,
     commit: Histogram,
     changes: Counter,
     store_failures: Counter,
 }
 
-/// How a question was settled.
+/// How an ask was settled.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabel {
     outcome: &'static str,
 }
 
 /// Why something was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reason {
+struct ReasonLabel {
     reason: &'static str,
 }
 
-/// The status of an HTTP answer.
+/// The status of an HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Status {
+struct StatusLabel {
     status: u16,
 }
 
@@ -76,107 +76,107 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All counts at zero.
+    /// Starts with all counts at zero.
     pub fn new() -> Self {
-        Metrics { shared: Arc::new(Shared::new()) }
+        Metrics { shared: Arc::new(MetricsShared::new()) }
     }
 
-    /// How many subscriptions there are, those whose subscriber is away among them.
+    /// Sets the number of subscriptions, including those whose subscriber is away.
     pub fn subscriptions(&self, count: u64) {
         set(&self.shared.subscriptions, count);
     }
 
-    /// How many audiences there are: sets of subscribers with the same terms, encoded for once.
+    /// Sets the number of audiences: sets of subscribers with the same terms, encoded for once.
     pub fn audiences(&self, count: u64) {
         set(&self.shared.audiences, count);
     }
 
-    /// How many subscribers have something waiting because of their rate or pace.
+    /// Sets the number of subscribers with events that wait because of their rate or pace.
     pub fn subscribers_held(&self, count: u64) {
         set(&self.shared.subscribers_held, count);
     }
 
-    /// How many subscribers read more slowly than they are told things.
+    /// Sets the number of subscribers that read more slowly than events arrive.
     pub fn subscribers_blocked(&self, count: u64) {
         set(&self.shared.subscribers_blocked, count);
     }
 
-    /// How many connections are open.
+    /// Sets the number of open connections.
     pub fn connections(&self, count: u64) {
         set(&self.shared.connections, count);
     }
 
-    /// How many questions are open.
+    /// Sets the number of open asks.
     pub fn asks_open(&self, count: u64) {
         set(&self.shared.asks_open, count);
     }
 
-    /// How many entries of the audit log are stored but not yet in its file.
+    /// Sets the number of audit log entries that are stored but not yet in the file.
     pub fn audit_missing(&self, count: u64) {
         set(&self.shared.audit_missing, count);
     }
 
-    /// An agent's event was taken in.
+    /// Counts an event accepted from an agent.
     pub fn published(&self) {
         self.shared.published.inc();
     }
 
-    /// An agent's event had come before.
+    /// Counts an event that had been published before.
     pub fn repeated(&self) {
         self.shared.repeated.inc();
     }
 
-    /// Events were handed to the wires, counted once for each subscriber.
+    /// Counts events handed to the wires, once for each subscriber.
     pub fn delivered(&self, count: u64) {
         self.shared.delivered.inc_by(count);
     }
 
-    /// A person told an agent something: a prompt, a cancellation, a correction.
+    /// Counts an instruction from a person to an agent: a prompt, a cancellation, a correction.
     pub fn instructed(&self) {
         self.shared.instructions.inc();
     }
 
-    /// A question was settled. The outcome is the word of the extension, such as `accept`.
+    /// Counts a settled ask. The outcome is a word of the extension, such as `accept`.
     pub fn settled(&self, outcome: &'static str) {
-        self.shared.settled.get_or_create(&Outcome { outcome }).inc();
+        self.shared.settled.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    /// Something was refused. The reason is a code of this program.
+    /// Counts a refusal. The reason is a code of this program.
     pub fn refused(&self, reason: &'static str) {
-        self.shared.refused.get_or_create(&Reason { reason }).inc();
+        self.shared.refused.get_or_create(&ReasonLabel { reason }).inc();
     }
 
-    /// A request was answered with this status.
+    /// Counts a response with this status.
     pub fn answered(&self, status: u16) {
-        // A status is what this program chose, and never more than a few dozen of them.
-        self.shared.answers.get_or_create(&Status { status }).inc();
+        // This program chooses the status, from no more than a few dozen.
+        self.shared.answers.get_or_create(&StatusLabel { status }).inc();
     }
 
-    /// How long a critical event took from when it was taken in until it was handed to the wire.
+    /// Records the time from accepting a critical event to handing it to the wire.
     pub fn critical_latency(&self, seconds: f64) {
         self.shared.critical_latency.observe(seconds);
     }
 
-    /// The store has made changes durable in this time.
+    /// Records how long the store took to make changes durable.
     pub fn committed(&self, seconds: f64, changes: u64) {
         self.shared.commit.observe(seconds);
         self.shared.changes.inc_by(changes);
     }
 
-    /// How many commits had something that is beyond its bound, in this run.
+    /// Sets the number of commits in this run that exceeded a bound.
     pub fn beyond_bounds(&self, commits: u64) {
         self.shared.beyond_bounds.set(i64::try_from(commits).unwrap_or(i64::MAX));
     }
 
-    /// The store could not make changes durable.
+    /// Counts a failure of the store to make changes durable.
     pub fn commit_failed(&self) {
         self.shared.store_failures.inc();
     }
 
-    /// All counts in the text form that Prometheus reads.
+    /// All metrics in the text form that Prometheus reads.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string fails only if a metric says so, and none of these does.
+        // Writing to a string fails only if a metric fails, and none of these does.
         match encode(&mut text, &self.shared.registry) {
             Ok(()) => text,
             Err(fmt::Error) => String::new(),
@@ -190,9 +190,9 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl Shared {
+impl MetricsShared {
     fn new() -> Self {
-        let mut shared = Shared {
+        let mut shared = MetricsShared {
             registry: Registry::with_prefix("aaep"),
             subscriptions: Gauge::default(),
             audiences: Gauge::default(),

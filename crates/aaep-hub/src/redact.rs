@@ -1,14 +1,14 @@
-//! Secrets in the words of agents are taken out before anyone hears or stores them (T5 in §10.2.2).
+//! Removes secrets from events before anyone hears or stores them (T5 in §10.2.2).
 //!
-//! One pass over the text finds out whether any pattern fits at all; ordinary text ends there. What
-//! fits is replaced by `[redacted]`, again and again until nothing fits, so that redacting twice
-//! changes nothing more. All matching takes time in proportion to the text.
+//! One pass over the text finds out whether any pattern matches; ordinary text ends there. Matches are
+//! replaced by `[redacted]`, repeatedly until nothing matches, so that redacting twice changes nothing more.
+//! All matching takes time in proportion to the text.
 //!
-//! Card numbers, US social security numbers and IBANs go too, except from asks: there the account
-//! number may be what the person consents to, and the person must be told the whole of it.
+//! Card numbers, US social security numbers and IBANs are redacted too, except in asks: there the account
+//! number may be what the person consents to, and the person must hear all of it.
 //!
-//! What it cannot do: find a secret that has no known form and no name beside it; and find a secret
-//! that is cut across two streamed chunks, of which each half looks like nothing.
+//! Limits: it cannot find a secret that has no known form and no name next to it, nor a secret that is split
+//! between two streamed chunks so that neither half looks like one.
 
 mod event;
 mod judge;
@@ -23,32 +23,32 @@ use regex::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 pub use event::MAX_REDACT_DEPTH;
-use numbers::Numbers;
+use numbers::NumberSearch;
 
-/// What stands where a secret was.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
-/// How many patterns and how many exceptions may be configured.
+/// The most patterns, and the most exceptions, that may be configured.
 pub const MAX_PATTERNS: usize = 64;
-/// How long each of them may be.
+/// The longest configured pattern, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1024;
-/// How much memory the compiled patterns may take.
+/// The memory limit for the compiled patterns.
 const MAX_COMPILED_BYTES: usize = 16 * 1024 * 1024;
-/// How often a text is gone over. One that still changes then is redacted as a whole.
+/// The most passes over a text. A text that still changes after them is redacted as a whole.
 const MAX_PASSES: usize = 8;
 
-/// The table `[redact]`: what to take out beyond what is built in, and what to leave.
+/// The table `[redact]`: what to redact beyond the built-in patterns, and what to keep.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedactConfig {
-    /// Regular expressions for more secrets. With a group named `secret`, only that is replaced.
+    /// Regular expressions for more secrets. With a group named `secret`, only that group is replaced.
     pub patterns: Vec<String>,
-    /// Regular expressions for what is no secret: whatever one fits in full is left as it is.
+    /// Regular expressions for text that is not secret. A match that one of them matches in full is kept.
     pub exceptions: Vec<String>,
-    /// Whether payment card numbers are taken out.
+    /// Whether payment card numbers are redacted.
     pub card_numbers: bool,
-    /// Whether US social security numbers are taken out.
+    /// Whether US social security numbers are redacted.
     pub social_security_numbers: bool,
-    /// Whether international bank account numbers are taken out.
+    /// Whether international bank account numbers are redacted.
     pub ibans: bool,
 }
 
@@ -64,46 +64,47 @@ impl Default for RedactConfig {
     }
 }
 
-/// Takes secrets out of words.
+/// Removes secrets from text.
 #[derive(Debug)]
 pub struct Redactor {
-    /// All patterns at once, to find out which ones are worth trying.
+    /// All patterns at once, to find out which ones to try.
     set: RegexSet,
-    rules: Vec<Rule>,
-    numbers: Numbers,
+    rules: Vec<RedactRule>,
+    numbers: NumberSearch,
     exceptions: RegexSet,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct RedactRule {
     regex: Regex,
-    /// Says whether a match is a secret, where the pattern alone cannot.
+    /// Decides whether a match is a secret, where the pattern alone cannot.
     judge: fn(&Captures<'_>) -> bool,
     has_group: bool,
 }
 
-/// Whether the numbers of people are looked for in a text.
+/// Which kinds of secrets are searched for in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seek {
-    /// Keys and passwords only: the text is part of an ask.
+enum SecretSearch {
+    /// Keys and passwords only, because the text is part of an ask.
     Secrets,
-    /// Numbers of people too.
+    /// Personal numbers too.
     All,
-    /// The same, and nine digits are a social security number, because the field is named so.
+    /// Personal numbers too, and nine digits are a social security number because the name of the field says
+    /// so.
     NamedSocialSecurity,
 }
 
-/// How a replacement fits into the text.
+/// How long a replacement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fit {
-    /// The marker, whatever it takes.
+enum ReplacementFit {
+    /// The marker, whatever its length.
     Marker,
-    /// As many characters as before: positions in a streamed output count them (§4.3.3).
+    /// As many characters as before, because positions in a streamed output count them (§4.3.3).
     SameLength,
 }
 
 impl Redactor {
-    /// The patterns that are built in, and those of the configuration.
+    /// Compiles the built-in patterns and those of the configuration.
     pub fn new(config: &RedactConfig) -> Result<Self, RedactError> {
         if config.patterns.len() > MAX_PATTERNS || config.exceptions.len() > MAX_PATTERNS {
             return Err(RedactError::TooMany);
@@ -120,18 +121,18 @@ impl Redactor {
             let built = RegexBuilder::new(source).size_limit(MAX_COMPILED_BYTES).build();
             let regex = built.map_err(|_| RedactError::Pattern((*source).to_owned()))?;
             let has_group = regex.capture_names().flatten().any(|name| name == "secret");
-            Ok(Rule { regex, judge, has_group })
+            Ok(RedactRule { regex, judge, has_group })
         };
-        let rules = sources.iter().zip(judges).map(rule).collect::<Result<Vec<Rule>, _>>()?;
+        let rules = sources.iter().zip(judges).map(rule).collect::<Result<Vec<RedactRule>, _>>()?;
         for exception in &config.exceptions {
-            // By itself first: what closes a bracket that it did not open would escape the anchors.
+            // Each exception is compiled alone first: an unbalanced bracket would escape the anchors.
             if exception.len() > MAX_PATTERN_BYTES || Regex::new(exception).is_err() {
                 return Err(RedactError::Pattern(exception.clone()));
             }
         }
         let exceptions: Vec<String> =
             config.exceptions.iter().map(|it| format!(r"\A(?:{it})\z")).collect();
-        let numbers = Numbers {
+        let numbers = NumberSearch {
             cards: config.card_numbers,
             social_security: config.social_security_numbers,
             ibans: config.ibans,
@@ -139,13 +140,13 @@ impl Redactor {
         Ok(Redactor { set: set(&sources)?, rules, numbers, exceptions: set(&exceptions)? })
     }
 
-    /// The text without its secrets; the same text, if it has none.
+    /// The text without its secrets, or the same text if it has none.
     pub fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.redact(text, Fit::Marker, Seek::All)
+        self.redact(text, ReplacementFit::Marker, SecretSearch::All)
     }
 
-    /// A secret is sought in the text as it will be told, in Normalization Form C (ruling 34).
-    fn redact<'t>(&self, text: &'t str, fit: Fit, seek: Seek) -> Cow<'t, str> {
+    /// Searches the text as it will be delivered, in Normalization Form C (ruling 34).
+    fn redact<'t>(&self, text: &'t str, fit: ReplacementFit, seek: SecretSearch) -> Cow<'t, str> {
         let told = composed(text);
         match self.redact_composed(&told, fit, seek) {
             redacted if redacted == told => Cow::Borrowed(text),
@@ -153,7 +154,12 @@ impl Redactor {
         }
     }
 
-    fn redact_composed<'t>(&self, text: &'t str, fit: Fit, seek: Seek) -> Cow<'t, str> {
+    fn redact_composed<'t>(
+        &self,
+        text: &'t str,
+        fit: ReplacementFit,
+        seek: SecretSearch,
+    ) -> Cow<'t, str> {
         let mut current = Cow::Borrowed(text);
         for _ in 0..MAX_PASSES {
             let spans = self.spans(&current, seek);
@@ -170,11 +176,11 @@ impl Redactor {
         Cow::Owned(whole)
     }
 
-    /// Where the secrets of a text are, in order and apart. What was redacted before is left alone,
-    /// and what lies on either side of it is looked at by itself.
-    fn spans(&self, text: &str, seek: Seek) -> Vec<Range<usize>> {
+    /// The positions of the secrets in a text, sorted and without overlaps. Earlier replacements are kept,
+    /// and the text on each side of them is searched separately.
+    fn spans(&self, text: &str, seek: SecretSearch) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
-        if !self.set.is_match(text) && (seek == Seek::Secrets || !has_digit(text)) {
+        if !self.set.is_match(text) && (seek == SecretSearch::Secrets || !has_digit(text)) {
             return spans;
         }
         let mut from = 0;
@@ -194,9 +200,15 @@ impl Redactor {
         spans
     }
 
-    fn spans_between(&self, text: &str, offset: usize, seek: Seek, spans: &mut Vec<Range<usize>>) {
-        if seek != Seek::Secrets {
-            let found = self.numbers.find(text, seek == Seek::NamedSocialSecurity);
+    fn spans_between(
+        &self,
+        text: &str,
+        offset: usize,
+        seek: SecretSearch,
+        spans: &mut Vec<Range<usize>>,
+    ) {
+        if seek != SecretSearch::Secrets {
+            let found = self.numbers.find(text, seek == SecretSearch::NamedSocialSecurity);
             let is_meant = |span: &Range<usize>| !self.exceptions.is_match(&text[span.clone()]);
             let spans_of_text = found.into_iter().filter(is_meant);
             spans.extend(spans_of_text.map(|it| offset + it.start..offset + it.end));
@@ -207,7 +219,7 @@ impl Redactor {
                 let group = if rule.has_group { captures.name("secret") } else { captures.get(0) };
                 let Some(found) = group else { continue };
                 let secret = found.as_str();
-                // What a same-length replacement leaves is not a secret.
+                // The result of a same-length replacement is not a secret.
                 let is_blank = secret.chars().all(|it| it == '*' || it.is_whitespace());
                 let is_secret = !is_blank && (rule.judge)(&captures);
                 if is_secret && !self.exceptions.is_match(secret) {
@@ -218,13 +230,15 @@ impl Redactor {
     }
 }
 
-impl Fit {
+impl ReplacementFit {
     fn push(self, to: &mut String, secret: &str) {
         let chars = secret.chars().count();
         match self {
-            Fit::Marker => to.push_str(REDACTED),
-            Fit::SameLength if chars < REDACTED.len() => to.extend(std::iter::repeat_n('*', chars)),
-            Fit::SameLength => {
+            ReplacementFit::Marker => to.push_str(REDACTED),
+            ReplacementFit::SameLength if chars < REDACTED.len() => {
+                to.extend(std::iter::repeat_n('*', chars));
+            }
+            ReplacementFit::SameLength => {
                 to.push_str(REDACTED);
                 to.extend(std::iter::repeat_n(' ', chars - REDACTED.len()));
             }
@@ -232,7 +246,7 @@ impl Fit {
     }
 }
 
-fn replace(text: &str, spans: &[Range<usize>], fit: Fit) -> String {
+fn replace(text: &str, spans: &[Range<usize>], fit: ReplacementFit) -> String {
     let mut replaced = String::with_capacity(text.len() + REDACTED.len());
     let mut from = 0;
     for span in spans {
@@ -244,7 +258,7 @@ fn replace(text: &str, spans: &[Range<usize>], fit: Fit) -> String {
     replaced
 }
 
-/// The text with the only characters replaced that become others of ASCII in Normalization Form C, one for one.
+/// Replaces the only characters that become ASCII characters in Normalization Form C, one for one.
 fn composed(text: &str) -> Cow<'_, str> {
     const LIKE_ASCII: [(char, &str); 3] = [('\u{212a}', "K"), ('\u{37e}', ";"), ('\u{1fef}', "`")];
     LIKE_ASCII.iter().fold(Cow::Borrowed(text), |text, (c, ascii)| {
@@ -261,7 +275,7 @@ fn set<S: AsRef<str>>(sources: &[S]) -> Result<RegexSet, RedactError> {
     built.map_err(|_| RedactError::TooMany)
 }
 
-/// Whether a configured pattern can be used at all.
+/// Whether a configured pattern can be used.
 fn check_pattern(source: &str) -> Result<(), RedactError> {
     let wrong = || RedactError::Pattern(source.to_owned());
     if source.len() > MAX_PATTERN_BYTES {
@@ -274,14 +288,14 @@ fn check_pattern(source: &str) -> Result<(), RedactError> {
     Ok(())
 }
 
-/// Why a configuration of redaction cannot be used.
+/// Why a redaction configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedactError {
-    /// A pattern or an exception is no regular expression, or too long or too large.
+    /// A pattern or an exception is not a valid regular expression, or is too long or too large.
     Pattern(String),
-    /// A pattern fits where there is nothing, so it would fit everywhere.
+    /// A pattern matches the empty text, so it would match everywhere.
     MatchesNothing(String),
-    /// There are more patterns or exceptions than can be kept.
+    /// There are too many patterns or exceptions.
     TooMany,
 }
 

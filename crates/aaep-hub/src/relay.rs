@@ -1,10 +1,10 @@
-//! Child processes as agents: a program that speaks AAEP over JSON-RPC on its standard input and output (B.6)
-//! is started by the hub, and people hear it on every wire that the hub has.
+//! Child processes as agents: the hub starts a program that uses AAEP over JSON-RPC on its standard input
+//! and output (B.6), and people hear it on every wire of the hub.
 //!
-//! Towards the child the hub is a subscriber that wants everything as it is; towards people the child is an
-//! agent like any other, under every rule. A question of the child becomes a question of the hub. Only what a
-//! person decided goes back as an accept, once, and never after the child's own time; whatever is in doubt
-//! goes back as a reject, or not at all, so that the child's own default applies.
+//! To the child the hub is a subscriber that wants every event unchanged; to people the child is an agent
+//! like any other, under the same rules. An ask of the child becomes an ask of the hub. Only a person's
+//! decision is sent back as an accept, once, and never after the child's own deadline; in doubt the hub
+//! sends a reject, or nothing, so that the child's own default applies.
 
 mod back;
 mod publish;
@@ -25,38 +25,38 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::access::{HUB_OWNER, MAX_NAME_CHARS, Principal, Scope, Scopes};
 use crate::hub::{Hub, HubError, RunningSession};
 
-/// How many children a hub may have.
+/// The most children of a hub.
 pub const MAX_CHILDREN: usize = 32;
 
-/// How long it is waited before a child is started again, at first. It doubles each time.
+/// The first pause before a child is started again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// How long it is waited at most.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long a child has to run so that the next pause is the first one again.
-const RAN_WELL: Duration = Duration::from_mins(1);
+/// How long a child has to run for the pause to start over.
+const LONG_RUN: Duration = Duration::from_mins(1);
 
-/// How long a child may take to end when the hub stops; its link ends it before.
+/// How long a child may take to end when the hub stops. Its link normally ends it sooner.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
-/// What the id of the principal of a child begins with.
-const KIND: &str = "child ";
+/// The start of the id of a child's principal.
+const CHILD_PREFIX: &str = "child ";
 
 /// A child in the configuration: the table `[[child]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChildTable {
-    /// The program, and what it is given. No shell is involved.
+    /// The program and its arguments. No shell is involved.
     pub command: Vec<String>,
-    /// The name under which people hear it, in place of its own.
+    /// The name under which people hear it, instead of its own.
     #[serde(default)]
     pub agent_id: Option<String>,
-    /// Whether it is started again when it ends, after a pause.
+    /// Whether it is started again after it ends, after a pause.
     #[serde(default)]
     pub restart: bool,
 }
 
 impl ChildTable {
-    /// How the child is called: as it is set, or by its program.
+    /// The name of the child: as configured, or that of its program.
     pub fn name(&self) -> String {
         let program = || {
             let program = self.command.first().map(String::as_str).unwrap_or_default();
@@ -66,7 +66,7 @@ impl ChildTable {
         self.agent_id.clone().unwrap_or_else(program)
     }
 
-    /// What is wrong with it, if anything.
+    /// What is wrong with the table, if anything.
     pub fn problem(&self) -> Option<String> {
         if self.command.first().is_none_or(String::is_empty) {
             return Some("names no program. Write such as command = [\"my-agent\"].".to_owned());
@@ -81,17 +81,17 @@ impl ChildTable {
     }
 
     fn principal(&self) -> Principal {
-        principal(&format!("{KIND}{}", self.name()))
+        principal(&format!("{CHILD_PREFIX}{}", self.name()))
     }
 }
 
 fn principal(id: &str) -> Principal {
-    let name = id.strip_prefix(KIND).unwrap_or(id);
-    // The person who runs the hub runs its children.
+    let name = id.strip_prefix(CHILD_PREFIX).unwrap_or(id);
+    // The children belong to the person who runs the hub.
     Principal::new(id, name, Scopes::NONE.with(Scope::Publish)).owned_by([HUB_OWNER.to_owned()])
 }
 
-/// A child that is looked after.
+/// Runs one child process and publishes its events.
 #[derive(Debug)]
 pub struct Relay {
     stopping: watch::Sender<bool>,
@@ -99,29 +99,29 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts a child and re-serves what it says. Must be called within a tokio runtime.
+    /// Starts a child and publishes its events. Must be called within a tokio runtime.
     pub fn start(hub: Hub, child: ChildTable) -> Self {
         let (stopping, stopped) = watch::channel(false);
-        let task = tokio::spawn(look_after(hub, child, stopped));
+        let task = tokio::spawn(supervise(hub, child, stopped));
         Relay { stopping, task }
     }
 
-    /// Ends the child. What it had begun ends in the hub.
+    /// Ends the child. Its sessions end in the hub.
     pub async fn stop(self) {
-        // If it has ended, that is as wanted.
+        // An error means that the task has already ended.
         let _ = self.stopping.send(true);
         let _ = self.task.await;
     }
 }
 
-/// Ends what children of an earlier run of the hub left behind, so that no session runs for ever.
+/// Ends sessions that children of an earlier run of the hub left behind, so that none runs forever.
 pub async fn end_left_over(hub: &Hub) -> Result<(), HubError> {
-    let left = hub.running(|principal_id| principal_id.starts_with(KIND)).await?;
+    let left = hub.running(|principal_id| principal_id.starts_with(CHILD_PREFIX)).await?;
     end(hub, left, "The hub stopped before the agent's work was done.").await;
     Ok(())
 }
 
-async fn look_after(hub: Hub, child: ChildTable, mut stopped: watch::Receiver<bool>) {
+async fn supervise(hub: Hub, child: ChildTable, mut stopped: watch::Receiver<bool>) {
     let (principal, name) = (child.principal(), printable(&child.name()).into_owned());
     let mut pause = FIRST_PAUSE;
     loop {
@@ -141,7 +141,7 @@ async fn look_after(hub: Hub, child: ChildTable, mut stopped: watch::Receiver<bo
         if !child.restart {
             return;
         }
-        pause = if began.elapsed() >= RAN_WELL { FIRST_PAUSE } else { pause };
+        pause = if began.elapsed() >= LONG_RUN { FIRST_PAUSE } else { pause };
         tracing::info!(child = %name, seconds = pause.as_secs(), "It is started again after a pause.");
         tokio::select! {
             () = sleep(pause) => {}
@@ -151,7 +151,7 @@ async fn look_after(hub: Hub, child: ChildTable, mut stopped: watch::Receiver<bo
     }
 }
 
-/// Runs a child once. Says why it ended, or none if it was ended because the hub stops.
+/// Runs a child once. Returns why it ended, or `None` if it was ended because the hub stops.
 async fn run_once(
     hub: &Hub,
     child: &ChildTable,
@@ -167,13 +167,13 @@ async fn run_once(
         why = run::run(hub, child, principal, sender, &mut receiver) => Some(why),
         _ = stopped.wait_for(|is_stopping| *is_stopping) => None,
     };
-    // Nobody speaks to it any more, so it ends, and the link with it.
+    // With its sender gone, the child ends, and the link with it.
     let ends = async { while receiver.next().await.is_ok() {} };
     let _ = timeout(ENDS_WITHIN, ends).await;
     why
 }
 
-/// Ends sessions as errored. Their open questions are withdrawn with them.
+/// Ends sessions with an error. Their open asks are withdrawn with them.
 async fn end(hub: &Hub, sessions: Vec<RunningSession>, words: &str) {
     for RunningSession { principal: id, agent, session_id } in sessions {
         let event = json!({

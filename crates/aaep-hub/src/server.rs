@@ -1,7 +1,7 @@
-//! The server around the hub: HTTP on TCP, with TLS where others can reach it, and the local socket.
+//! The server around the hub: HTTP on TCP, with TLS where other machines can reach it, and the local socket.
 //!
-//! Every request goes through the doors in `door` and then to one handler. Long-lived connections leave
-//! this server: their sockets go to the wires of the hub. Nothing here decides anything about events.
+//! Every request passes the checks in `door` and then goes to one handler. Long-lived connections leave this
+//! server: their sockets go to the hub's wires. Nothing here decides anything about events.
 
 mod agents;
 mod answer;
@@ -46,72 +46,71 @@ pub use config::{
     Config, ConfigFileError, DEFAULT_ADDRESS, HubTable, MAX_CONFIG_BYTES, RetentionTable,
 };
 pub use daemon::{Daemon, DaemonError, DaemonOptions};
-pub use listen::{ListenError, Subscriber};
+pub use listen::{ListenError, ListeningSocket};
 pub use manifest::{ManifestError, ManifestService};
 pub use opened::Given;
 
 use crate::access::{Access, AccessError, Guard, LimitError, Principal};
 use crate::hub::{Hub, rejected_by_limit};
 use crate::metrics::Metrics;
-use answer::{Answer, SendingBody};
-use certificates::Certificates;
-use door::{Connection, Doors, Passed, for_page};
-use issuer::Issuer;
-use route::Route;
-use stop::{Stop, Stopper};
+use answer::{HttpResponse, SendingBody};
+use certificates::ServerCertificates;
+use door::{CheckedRequest, RequestChecks, ServedConnection, for_page};
+use issuer::IssuerKeyFetcher;
+use route::RequestRoute;
+use stop::{StopController, StopSignal};
 
-/// How many connections that are too many are told so at the same time.
+/// The most rejected connections that are told the reason at the same time.
 const TURNED_AWAY_AT_ONCE: usize = 64;
 
-/// How long to wait before connections are accepted again after the system could give none.
+/// The pause after the system could not accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long to wait for a connection to end that made way.
+/// The pause for a connection that was asked to end, before the next is accepted.
 const MADE_WAY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How often it is looked whether everyone who is connected may still be.
-const LOOK_AT_ACCESS_EVERY: Duration = Duration::from_secs(2);
+/// How often the access of connected principals is checked.
+const CHECK_ACCESS_EVERY: Duration = Duration::from_secs(2);
 
 /// A running server.
 #[derive(Debug)]
-pub(crate) struct Server {
-    stopper: Stopper,
-    /// For those who come later; given up when it stops, so that nobody waits for it.
-    stop: Option<Stop>,
-    /// For calls of subscribers, which end after the hub.
-    calls: Stopper,
+pub(crate) struct DaemonServer {
+    stopper: StopController,
+    /// A copy for tasks that start later. It is dropped when the server stops, so that nothing waits for it.
+    stop: Option<StopSignal>,
+    /// For the calls of subscribers, which end after the hub.
+    calls: StopController,
 }
 
-/// What every request needs.
+/// The state that every request needs.
 #[derive(Debug)]
-pub(crate) struct App {
+pub(crate) struct ServerApp {
     hub: Hub,
-    doors: Doors,
+    checks: RequestChecks,
     guard: Guard,
     metrics: Metrics,
     manifest: ManifestService,
-    /// One backup is made at a time.
+    /// Allows one backup at a time.
     backups: Arc<Semaphore>,
-    stop: Stop,
-    /// Held for as long as calls go on.
+    stop: StopSignal,
+    /// Kept for as long as calls may run.
     #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "there are no calls"))]
-    calls: Stop,
+    calls: StopSignal,
 }
 
-impl Server {
-    /// Starts to accept connections.
+impl DaemonServer {
     pub(crate) fn start(
         hub: Hub,
         access: Arc<Access>,
         manifest: ManifestService,
-        certificates: Option<Arc<Certificates>>,
-        subscribers: Vec<Subscriber>,
+        certificates: Option<Arc<ServerCertificates>>,
+        listening: Vec<ListeningSocket>,
         doors: Vec<LocalDoor>,
     ) -> Self {
-        let (calls_stopper, calls) = stop::stop();
-        let (stopper, stop) = stop::stop();
-        let app = Arc::new(App {
-            doors: Doors::new(access),
+        let (calls_stopper, calls) = stop::stop_pair();
+        let (stopper, stop) = stop::stop_pair();
+        let app = Arc::new(ServerApp {
+            checks: RequestChecks::new(access),
             guard: hub.guard().clone(),
             metrics: hub.metrics().clone(),
             manifest,
@@ -120,30 +119,30 @@ impl Server {
             stop: stop.not_waited_for(),
             calls,
         });
-        for subscriber in subscribers {
-            let certificates = certificates.clone().filter(|_| subscriber.is_tls());
-            tokio::spawn(accept(Arc::clone(&app), subscriber, certificates, stop.clone()));
+        for socket in listening {
+            let certificates = certificates.clone().filter(|_| socket.is_tls());
+            tokio::spawn(accept(Arc::clone(&app), socket, certificates, stop.clone()));
         }
         for door in doors {
             tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
         }
         if let Some(certificates) = certificates {
-            tokio::spawn(look_at_certificates(Arc::clone(&app), certificates, stop.clone()));
+            tokio::spawn(watch_certificates(Arc::clone(&app), certificates, stop.clone()));
         }
-        tokio::spawn(look_at_access(Arc::clone(&app), stop.clone()));
-        tokio::spawn(look_at_manifest(app, stop.clone()));
-        Server { stopper, stop: Some(stop), calls: calls_stopper }
+        tokio::spawn(watch_access(Arc::clone(&app), stop.clone()));
+        tokio::spawn(watch_manifest(app, stop.clone()));
+        DaemonServer { stopper, stop: Some(stop), calls: calls_stopper }
     }
 
-    /// Fetches the keys of an issuer now and then, until the server stops.
-    fn keep_fetching(&self, issuer: Issuer) {
+    /// Fetches an issuer's keys at intervals until the server stops.
+    fn keep_fetching(&self, issuer: IssuerKeyFetcher) {
         if let Some(stop) = &self.stop {
             tokio::spawn(issuer.keep_fetching(stop.clone()));
         }
     }
 
-    /// Takes no more connections, finishes the requests that came, and then ends, within this time. The
-    /// hub must still run. Says whether all were finished.
+    /// Stops accepting connections, finishes the requests in progress, and then ends, within this time. The
+    /// hub must still run. Returns whether all requests were finished.
     pub(crate) async fn finish(&mut self, grace: Duration) -> bool {
         self.stopper.finish();
         self.stop = None;
@@ -152,8 +151,8 @@ impl Server {
         finished
     }
 
-    /// Lets subscribers hear the last word of the hub, which has stopped, and ends their connections within
-    /// this time. Says whether all had ended by themselves.
+    /// Lets subscribers receive the last message of the hub, which has stopped, and ends their connections
+    /// within this time. Returns whether all had ended by themselves.
     pub(crate) async fn leave(&mut self, grace: Duration) -> bool {
         let all_left = tokio::time::timeout(grace, self.calls.all_gone()).await.is_ok();
         self.calls.end();
@@ -161,28 +160,27 @@ impl Server {
     }
 }
 
-impl App {
-    /// Answers a request.
+impl ServerApp {
     async fn answer(
         &self,
-        connection: Arc<Connection>,
+        connection: Arc<ServedConnection>,
         request: Request<Incoming>,
     ) -> Response<SendingBody> {
         let now = self.hub.clock().now();
-        let working = connection.working();
-        let (page, passed) = self.doors.pass(&connection, &request, now).await;
+        let in_progress = connection.begin_request();
+        let (page, passed) = self.checks.check(&connection, &request, now).await;
         let route = match &passed {
             Ok(
-                Passed::Open(route)
-                | Passed::By(route, _)
-                | Passed::Full(route, ..)
-                | Passed::Refused(route, _),
+                CheckedRequest::Open(route)
+                | CheckedRequest::Admitted(route, _)
+                | CheckedRequest::Full(route, ..)
+                | CheckedRequest::Refused(route, _),
             ) => route.name(),
             Err(_) => "none",
         };
         let answered = match passed {
-            Ok(Passed::Open(route)) => Ok(self.open(&route, &connection, &request)),
-            Ok(Passed::Full(route, principal, limit)) => {
+            Ok(CheckedRequest::Open(route)) => Ok(self.open(&route, &connection, &request)),
+            Ok(CheckedRequest::Full(route, principal, limit)) => {
                 match self.allowed_program(&route, &principal, request.uri()).await {
                     Some(program) if connection.belongs_to_program(&program, now).is_ok() => {
                         self.handle_one(route, *principal, &connection, request).await
@@ -190,10 +188,10 @@ impl App {
                     _ => Err(Box::new(limited(&route, limit))),
                 }
             }
-            Ok(Passed::By(route, principal)) => {
+            Ok(CheckedRequest::Admitted(route, principal)) => {
                 self.handle_one(route, *principal, &connection, request).await
             }
-            Ok(Passed::Refused(route, error)) => {
+            Ok(CheckedRequest::Refused(route, error)) => {
                 self.metrics.refused(answer::access_code(&error));
                 Ok(self.refuse(&route, &error, &connection, request))
             }
@@ -203,97 +201,110 @@ impl App {
         let status = answer.status().as_u16();
         self.metrics.answered(status);
         tracing::debug!(route, status, "A request was answered.");
-        for_page(answer, &page).map(|content| SendingBody::new(content, working))
+        for_page(answer, &page).map(|content| SendingBody::new(content, in_progress))
     }
 
-    /// What everyone may see.
-    fn open(&self, route: &Route, connection: &Connection, request: &Request<Incoming>) -> Answer {
+    /// Answers requests that need no credentials.
+    fn open(
+        &self,
+        route: &RequestRoute,
+        connection: &ServedConnection,
+        request: &Request<Incoming>,
+    ) -> HttpResponse {
         match route {
-            Route::Health => App::health(),
-            Route::Ready => self.ready(connection),
-            Route::Manifest => self.manifest(request.headers()),
-            Route::KeySet => self.key_set(),
+            RequestRoute::Health => ServerApp::health(),
+            RequestRoute::Ready => self.ready(connection),
+            RequestRoute::Manifest => self.manifest(request.headers()),
+            RequestRoute::KeySet => self.key_set(),
             _ => answer::not_found(),
         }
     }
 
-    /// What takes a scope, which this principal has, if not too many of its requests are under way.
+    /// Handles a request whose principal has the required scope, if that principal has not too many in
+    /// progress.
     async fn handle_one(
         &self,
-        route: Route,
+        route: RequestRoute,
         principal: Principal,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let now_us = self.hub.clock().now().monotonic_us;
         let counted = self.guard.request(&principal.id, now_us);
         let _counted = counted.map_err(|limit| Box::new(limited(&route, limit)))?;
         self.handle(route, Arc::new(principal), connection, request).await
     }
 
-    /// What takes a scope, which this principal has.
+    /// Dispatches a request whose principal has the required scope.
     async fn handle(
         &self,
-        route: Route,
+        route: RequestRoute,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         match route {
-            Route::Metrics => Ok(self.metrics().await),
-            Route::Audit => self.audit(&principal, request.uri()).await,
-            Route::Backup => self.backup(&principal, request.method()).await,
-            Route::Subscribe => self.subscribe(&principal, request).await,
-            Route::Events => self.events(principal, connection, &request).await,
-            Route::Reply => self.reply(&principal, request).await,
-            Route::SubscriberSocket => self.subscriber_socket(principal, connection, request),
-            Route::Agents => self.agents(&principal).await,
-            Route::LegacyEvents => self.legacy_events(principal, connection, request),
-            Route::LegacyMessage => self.legacy_message(&principal, request).await,
-            Route::Publish => self.publish(&principal, request).await,
-            Route::Ask => self.ask(&principal, request).await,
-            Route::WaitingAsks => self.waiting_asks(&principal, request.uri()).await,
-            Route::AskState(token) => self.ask_state(&principal, &token, request.uri()).await,
-            Route::Withdraw(token) => self.withdraw(&principal, &token).await,
-            Route::Accepts(agent) => self.accepts(&principal, &agent, request).await,
-            Route::Inbox(agent) => self.inbox(&principal, &agent, request.uri()).await,
-            Route::AgentSocket => self.agent_socket(principal, connection, request),
-            Route::Sessions => self.sessions(&principal, request.uri()).await,
-            Route::SessionEvents(id) => self.session_events(&principal, &id, request.uri()).await,
-            Route::DeleteSession(id) => self.delete_session(&principal, &id).await,
-            Route::EndSession(id) => self.end_session(&principal, &id).await,
-            Route::Health | Route::Ready | Route::Manifest | Route::KeySet => {
-                Ok(self.open(&route, connection, &request))
+            RequestRoute::Metrics => Ok(self.metrics().await),
+            RequestRoute::Audit => self.audit(&principal, request.uri()).await,
+            RequestRoute::Backup => self.backup(&principal, request.method()).await,
+            RequestRoute::Subscribe => self.subscribe(&principal, request).await,
+            RequestRoute::Events => self.events(principal, connection, &request).await,
+            RequestRoute::Reply => self.reply(&principal, request).await,
+            RequestRoute::SubscriberSocket => {
+                self.subscriber_socket(principal, connection, request)
             }
+            RequestRoute::Agents => self.agents(&principal).await,
+            RequestRoute::LegacyEvents => self.legacy_events(principal, connection, request),
+            RequestRoute::LegacyMessage => self.legacy_message(&principal, request).await,
+            RequestRoute::Publish => self.publish(&principal, request).await,
+            RequestRoute::Ask => self.ask(&principal, request).await,
+            RequestRoute::WaitingAsks => self.waiting_asks(&principal, request.uri()).await,
+            RequestRoute::AskState(token) => {
+                self.ask_state(&principal, &token, request.uri()).await
+            }
+            RequestRoute::Withdraw(token) => self.withdraw(&principal, &token).await,
+            RequestRoute::Accepts(agent) => self.accepts(&principal, &agent, request).await,
+            RequestRoute::Inbox(agent) => self.inbox(&principal, &agent, request.uri()).await,
+            RequestRoute::AgentSocket => self.agent_socket(principal, connection, request),
+            RequestRoute::Sessions => self.sessions(&principal, request.uri()).await,
+            RequestRoute::SessionEvents(id) => {
+                self.session_events(&principal, &id, request.uri()).await
+            }
+            RequestRoute::DeleteSession(id) => self.delete_session(&principal, &id).await,
+            RequestRoute::EndSession(id) => self.end_session(&principal, &id).await,
+            RequestRoute::Health
+            | RequestRoute::Ready
+            | RequestRoute::Manifest
+            | RequestRoute::KeySet => Ok(self.open(&route, connection, &request)),
         }
     }
 
-    /// A refusal, in the words of what was asked for.
+    /// A refusal, in the form that the route uses.
     fn refuse(
         &self,
-        route: &Route,
+        route: &RequestRoute,
         error: &AccessError,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Answer {
+    ) -> HttpResponse {
         match route {
-            Route::Subscribe => subscribers::rejected_at_the_door(error),
-            Route::SubscriberSocket | Route::AgentSocket | Route::LegacyEvents => {
-                self.refuse_socket(route, error, connection, request)
-            }
+            RequestRoute::Subscribe => subscribers::rejected_at_the_door(error),
+            RequestRoute::SubscriberSocket
+            | RequestRoute::AgentSocket
+            | RequestRoute::LegacyEvents => self.refuse_socket(route, error, connection, request),
             _ => answer::no_access(error),
         }
     }
 
-    /// The local program that was allowed to answer and wants to hear its subscription, if it is one. What other local
-    /// programs hold does not keep it out.
+    /// Returns the local program behind this request, if the person allowed it to answer and it wants to
+    /// receive the events of its subscription. Connections of other local programs do not keep it out.
     async fn allowed_program(
         &self,
-        route: &Route,
+        route: &RequestRoute,
         principal: &Principal,
         uri: &http::Uri,
     ) -> Option<Principal> {
-        if !principal.is_local_program() || *route != Route::Events {
+        if !principal.is_local_program() || *route != RequestRoute::Events {
             return None;
         }
         let id = query::parameter(uri, "subscription_id").ok()??;
@@ -301,55 +312,56 @@ impl App {
         self.hub.allowed_program(&id).await.ok()?
     }
 
-    /// The whole body of a request, in JSON.
-    async fn json_body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
+    /// Reads the whole JSON body of a request.
+    async fn json_body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<HttpResponse>> {
         body::kind(request.headers(), false)?;
         self.body(request).await
     }
 
-    /// The whole body of a request.
-    async fn body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<Answer>> {
+    /// Reads the whole body of a request.
+    async fn body(&self, request: Request<Incoming>) -> Result<Vec<u8>, Box<HttpResponse>> {
         let limits = self.guard.limits();
         body::read(request, limits.body_bytes, Duration::from_millis(limits.idle_ms)).await
     }
 
-    /// Waits after a connection could not be accepted. If the system has no descriptors left, another makes way.
+    /// Waits after a connection could not be accepted. If the system has no descriptors left, another
+    /// connection is asked to end.
     async fn accept_again(&self, error: &std::io::Error) {
         let makes_way = descriptors::are_used_up(error) && self.guard.make_way();
         tokio::time::sleep(if makes_way { MADE_WAY_PAUSE } else { ACCEPT_PAUSE }).await;
     }
 
-    /// Waits until the hub stops: long waits end then.
+    /// Waits until the hub stops. Long polls end then.
     async fn stopping(&self) {
         self.stop.clone().finishing().await;
     }
 }
 
-/// A limit was reached, in the words of what was asked for.
-fn limited(route: &Route, limit: LimitError) -> Answer {
+/// The response when a limit was reached, in the form that the route uses.
+fn limited(route: &RequestRoute, limit: LimitError) -> HttpResponse {
     match route {
-        Route::Subscribe => subscribers::rejection(&rejected_by_limit(limit)),
+        RequestRoute::Subscribe => subscribers::rejection(&rejected_by_limit(limit)),
         _ => answer::limited(limit),
     }
 }
 
 /// Accepts connections on one address until the hub stops.
 async fn accept(
-    app: Arc<App>,
-    subscriber: Subscriber,
-    certificates: Option<Arc<Certificates>>,
-    mut stop: Stop,
+    app: Arc<ServerApp>,
+    listening: ListeningSocket,
+    certificates: Option<Arc<ServerCertificates>>,
+    mut stop: StopSignal,
 ) {
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE));
     loop {
         let accepted = tokio::select! {
-            accepted = subscriber.socket.accept() => accepted,
+            accepted = listening.socket.accept() => accepted,
             () = stop.finishing() => return,
         };
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                if app.doors.may_log() {
+                if app.checks.may_log() {
                     tracing::warn!(%error, "A connection could not be accepted.");
                 }
                 app.accept_again(&error).await;
@@ -361,21 +373,21 @@ async fn accept(
                 let (app, stop) = (Arc::clone(&app), stop.clone());
                 let certificates = certificates.clone();
                 tokio::spawn(connection::serve(app, stream, address, certificates, permit, stop));
-                // Those that gave way get a chance to end before the next one comes.
+                // Connections that were asked to end get a chance to do so before the next one is accepted.
                 tokio::task::yield_now().await;
             }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                if app.doors.may_log() {
+                if app.checks.may_log() {
                     tracing::warn!(%address, %limit, "A connection was turned away.");
                 }
-                // Those who would be too many even for that, and those who expect TLS, are cut off.
+                // Beyond that number, and where TLS is expected, connections are closed without a response.
                 if certificates.is_none()
-                    && let Ok(place) = Arc::clone(&turned_away).try_acquire_owned()
+                    && let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned()
                 {
                     tokio::spawn(async move {
                         connection::turn_away(stream).await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
             }
@@ -383,54 +395,58 @@ async fn accept(
     }
 }
 
-/// Loads certificates anew when their files change.
-async fn look_at_certificates(app: Arc<App>, certificates: Arc<Certificates>, mut stop: Stop) {
+/// Loads certificates again when their files change.
+async fn watch_certificates(
+    app: Arc<ServerApp>,
+    certificates: Arc<ServerCertificates>,
+    mut stop: StopSignal,
+) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(certificates::LOOK_EVERY) => {}
+            () = tokio::time::sleep(certificates::CHECK_EVERY) => {}
             () = stop.finishing() => return,
         }
         let (certificates, clock) = (Arc::clone(&certificates), *app.hub.clock());
-        // A look that broke has changed nothing.
-        let _ = tokio::task::spawn_blocking(move || certificates.look(clock)).await;
+        // A check that panicked has changed nothing.
+        let _ = tokio::task::spawn_blocking(move || certificates.reload_if_changed(clock)).await;
     }
 }
 
-/// Sends home whoever may not be here any more: their token was revoked, or it has expired.
-async fn look_at_access(app: Arc<App>, mut stop: Stop) {
-    let mut reviewed = app.doors.access().roster().generation();
+/// Disconnects principals whose access was revoked or has expired.
+async fn watch_access(app: Arc<ServerApp>, mut stop: StopSignal) {
+    let mut reviewed = app.checks.access().roster().generation();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK_AT_ACCESS_EVERY) => {}
-            () = stop.finishing() => return app.doors.log_left_out(true),
+            () = tokio::time::sleep(CHECK_ACCESS_EVERY) => {}
+            () = stop.finishing() => return app.checks.log_left_out(true),
         }
-        app.doors.log_left_out(false);
+        app.checks.log_left_out(false);
         let Ok(everyone) = app.hub.everyone().await else { continue };
-        let (access, now) = (Arc::clone(app.doors.access()), app.hub.clock().now());
+        let (access, now) = (Arc::clone(app.checks.access()), app.hub.clock().now());
         let gone = tokio::task::spawn_blocking(move || {
             access.refresh(now);
             let gone = everyone.into_iter().filter(|principal| !access.may_stay(principal, now));
             gone.map(|principal| principal.id.clone()).collect::<Vec<_>>()
         });
-        let roster = app.doors.access().roster();
+        let roster = app.checks.access().roster();
         if roster.generation() != reviewed {
             reviewed = roster.generation();
-            // A hub that stops has nobody to review.
+            // A hub that is stopping has no programs to review.
             let _ = app.hub.review_programs().await;
         }
         for id in gone.await.unwrap_or_default() {
             tracing::info!(principal = %aaep::printable(&id), "Access ended, and so do its connections.");
-            // A hub that stops ends them all.
+            // A hub that is stopping ends all connections.
             let _ = app.hub.end_access(&id).await;
         }
     }
 }
 
-/// Signs the manifest anew when it is time, and lets new subscribers have it.
-async fn look_at_manifest(app: Arc<App>, mut stop: Stop) {
+/// Signs the manifest again when it is time, and gives it to new subscribers.
+async fn watch_manifest(app: Arc<ServerApp>, mut stop: StopSignal) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(manifest::LOOK_EVERY) => {}
+            () = tokio::time::sleep(manifest::CHECK_EVERY) => {}
             () = stop.finishing() => return,
         }
         let now_unix_ms = app.hub.clock().now().unix_us / 1000;
@@ -438,7 +454,7 @@ async fn look_at_manifest(app: Arc<App>, mut stop: Stop) {
         if let Ok(languages) = app.hub.languages().await {
             manifest.set_languages(languages);
         }
-        match tokio::task::spawn_blocking(move || manifest.look(now_unix_ms)).await {
+        match tokio::task::spawn_blocking(move || manifest.renew_if_due(now_unix_ms)).await {
             Ok(Ok(true)) => {
                 let (uri, signed) = (app.manifest.uri().clone(), app.manifest.signed());
                 if app.hub.offer_manifest(Some(uri), signed).await.is_ok() {

@@ -1,9 +1,9 @@
-//! A hub whose parent process listens: JSON-RPC on standard input and output (B.6).
+//! A hub whose subscriber is its parent process, over JSON-RPC on standard input and output (B.6).
 //!
-//! Whoever started the hub is the person at this machine. What is about the subscription goes through a
-//! connection like any other, so that what waits, slow readers and the end are as on every wire; everything
-//! else is told the hub by itself. Whoever does not read holds up this alone, and a line that is too long or no
-//! text is complained about and passed over.
+//! The program that started the hub acts for the person at this machine. Messages of the subscription go
+//! through a connection like any other, so that pending events, slow readers and the end behave as on every
+//! wire; all other messages go to the hub directly. A parent that does not read delays only itself, and a
+//! line that is too long or not text is answered with an error and skipped.
 
 use std::io;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use tokio::time::sleep;
 use crate::access::Principal;
 use crate::hub::{Hub, HubError, NewConnection, Told, violations_to_json};
 
-/// How many lines may wait to be taken.
+/// The most lines that wait to be handled.
 const MAX_WAITING_LINES: usize = 16;
 
-/// How long a parent that has said its last may take to read what it was still to be told.
+/// How long a parent that closed its end may take to read the remaining messages.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Why nobody listens any more.
+/// Why serving the parent ended.
 #[derive(Debug)]
 pub enum StdioEnd {
-    /// The parent closed our standard input, or does not read our standard output any more.
+    /// The parent closed our standard input, or no longer reads our standard output.
     Ended,
     /// The system failed.
     Failed(io::Error),
@@ -39,7 +39,7 @@ pub enum StdioEnd {
     Stopped,
 }
 
-/// Serves a parent process until it ends, or the hub does.
+/// Serves a parent process until it or the hub ends.
 pub async fn serve<R, W>(hub: Hub, input: R, output: W) -> StdioEnd
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -48,7 +48,7 @@ where
     let (lines, to_take) = mpsc::channel(MAX_WAITING_LINES);
     let (ending, mut ended) = watch::channel(false);
     let reading = tokio::spawn(read(input, lines, ending));
-    let mut parent = Parent {
+    let mut parent = ParentProcess {
         principal: Arc::new(Principal::person()),
         hub,
         end: ProducerEnd::new(),
@@ -58,9 +58,9 @@ where
     };
     let end = tokio::select! {
         end = parent.serve(to_take) => end,
-        // A parent that ended and does not read does not keep us.
+        // A parent that closed its end and does not read must not keep us running.
         () = async {
-            // If the reader is gone, it has ended.
+            // An error means that the reader has ended.
             let _ = ended.wait_for(|has_ended| *has_ended).await;
             sleep(LAST_WORDS).await;
         } => StdioEnd::Ended,
@@ -69,7 +69,7 @@ where
     end
 }
 
-/// Reads lines until the end, of which it tells even while nobody takes them.
+/// Reads lines until the end. It signals the end even while nobody takes the lines.
 async fn read<R: AsyncRead + Unpin>(
     input: R,
     lines: mpsc::Sender<Result<String, NoMessage>>,
@@ -94,28 +94,28 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// The process that started us.
-struct Parent<W> {
+/// The process that started the hub.
+struct ParentProcess<W> {
     hub: Hub,
     principal: Arc<Principal>,
     end: ProducerEnd,
     output: W,
-    /// What it listens on, once it has asked for a subscription.
-    connection: Option<Connection>,
+    /// The connection of its subscription, once it has requested one.
+    connection: Option<ParentConnection>,
     bytes: Vec<u8>,
 }
 
-struct Connection {
+struct ParentConnection {
     messages: Messages<tokio::io::ReadHalf<PairEnd>>,
     writer: tokio::io::WriteHalf<PairEnd>,
 }
 
-impl<W: AsyncWrite + Unpin> Parent<W> {
+impl<W: AsyncWrite + Unpin> ParentProcess<W> {
     async fn serve(&mut self, mut lines: mpsc::Receiver<Result<String, NoMessage>>) -> StdioEnd {
         loop {
             let outcome = tokio::select! {
                 line = lines.recv() => match line {
-                    Some(Ok(line)) => self.take(&line).await,
+                    Some(Ok(line)) => self.handle_line(&line).await,
                     Some(Err(NoMessage::Violation(violation))) => {
                         let line = self.end.unread(violation);
                         self.write(&line).await
@@ -125,7 +125,7 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
                         return StdioEnd::Ended;
                     }
                 },
-                message = heard(&mut self.connection) => self.hand_on(message).await,
+                message = next_message(&mut self.connection) => self.forward(message).await,
             };
             if let Err(end) = outcome {
                 return end;
@@ -133,8 +133,8 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
         }
     }
 
-    /// Does what a line of the parent says.
-    async fn take(&mut self, line: &str) -> Result<(), StdioEnd> {
+    /// Handles a line from the parent.
+    async fn handle_line(&mut self, line: &str) -> Result<(), StdioEnd> {
         match self.end.hear(line) {
             Wish::Nothing => Ok(()),
             Wish::Say(line) => self.write(&line).await,
@@ -149,7 +149,7 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
         }
     }
 
-    /// Tells the hub something; what came of it, as a message.
+    /// Passes a message to the hub. Returns the result as a message.
     async fn tell(&self, message: &str) -> Result<Value, StdioEnd> {
         let message = match aaep::read(message.as_bytes(), Mode::Strict).into_result() {
             Ok(message) => message,
@@ -175,7 +175,7 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
         })
     }
 
-    /// Says something on the connection, which is made if there is none.
+    /// Sends a message on the connection, which is opened first if there is none.
     async fn say(&mut self, message: &str) -> Result<(), StdioEnd> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -191,18 +191,18 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
                 self.hub.subscriber_socket(new).await.map_err(|_| StdioEnd::Stopped)?;
                 let (reader, writer) = tokio::io::split(end);
                 let messages = Messages::new(reader, Framing::Length, MAX_MESSAGE_BYTES);
-                none.insert(Connection { messages, writer })
+                none.insert(ParentConnection { messages, writer })
             }
         };
         self.bytes.clear();
         Framing::Length.message(message.as_bytes(), &mut self.bytes);
-        // If the hub has just closed it, that is heard on it.
+        // If the hub has just closed it, reading from it reports that.
         let _ = connection.writer.write_all(&self.bytes).await;
         Ok(())
     }
 
-    /// Something came from the hub for the parent.
-    async fn hand_on(&mut self, message: Result<String, NoMessage>) -> Result<(), StdioEnd> {
+    /// Passes a message of the hub on to the parent.
+    async fn forward(&mut self, message: Result<String, NoMessage>) -> Result<(), StdioEnd> {
         let last = match message {
             Ok(message) => {
                 let (line, is_last) = self.end.say(&message);
@@ -235,8 +235,8 @@ impl<W: AsyncWrite + Unpin> Parent<W> {
     }
 }
 
-/// The next message of the hub, or why there is none; waits for ever while there is no connection.
-async fn heard(connection: &mut Option<Connection>) -> Result<String, NoMessage> {
+/// The next message of the hub, or why there is none. Never resolves while there is no connection.
+async fn next_message(connection: &mut Option<ParentConnection>) -> Result<String, NoMessage> {
     match connection {
         Some(connection) => connection.messages.next().await,
         None => std::future::pending().await,

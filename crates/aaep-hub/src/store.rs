@@ -50,7 +50,7 @@ pub use change::{Change, StoredTime};
 pub use cursor::SessionCursor;
 pub use ending::EndedSession;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
-pub(crate) use fault::Fault;
+pub(crate) use fault::StoreFault;
 pub use open::OpenOptions;
 pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
 pub use recover::{
@@ -310,7 +310,7 @@ impl Store {
     fn transact<T>(
         &mut self,
         entries: &[&Entry],
-        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, Fault>,
+        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, StoreFault>,
     ) -> Result<T, CommitError> {
         self.transact_with(entries, None, work)
     }
@@ -321,7 +321,7 @@ impl Store {
         &mut self,
         entries: &[&Entry],
         changes: Option<&[Change]>,
-        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, Fault>,
+        work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, StoreFault>,
     ) -> Result<T, CommitError> {
         let mut may_retry = true;
         let is_hubs = changes.is_some();
@@ -363,15 +363,15 @@ impl Store {
                     self.clear_journal();
                 }
                 Ok(_) => {}
-                Err(Fault::Refused(error)) => return Err(error),
+                Err(StoreFault::Refused(error)) => return Err(error),
                 // An earlier failure, seen before anything was done.
-                Err(Fault::Latched) if may_retry && done.is_none() => {
+                Err(StoreFault::Latched) if may_retry && done.is_none() => {
                     may_retry = false;
                     self.reopen(generation)?;
                     continue;
                 }
                 Err(fault) => {
-                    self.is_full = matches!(fault, Fault::Full);
+                    self.is_full = matches!(fault, StoreFault::Full);
                     self.resolve_failed_commit(generation, expected, done.is_some(), fault)?;
                 }
             }
@@ -390,7 +390,7 @@ impl Store {
         generation: u64,
         expected: u64,
         was_done: bool,
-        fault: Fault,
+        fault: StoreFault,
     ) -> Result<(), CommitError> {
         let error = CommitError::from(fault);
         let is_in_doubt = self.journal.as_ref().is_some_and(JournalWriter::is_in_doubt);

@@ -1,7 +1,7 @@
 //! TLS of the hub: certificates, keys and client authorities from files (§8.2.8, §10.1.2).
 //!
-//! rustls with aws-lc-rs, TLS 1.2 and 1.3. The configuration is built whole or not at all, so a
-//! renewal that went wrong leaves the old one at work. Nothing here opens a socket or reads a clock.
+//! It uses rustls with aws-lc-rs, TLS 1.2 and 1.3. The configuration is built completely or not at all, so a
+//! failed renewal leaves the old one in use. Nothing here opens a socket or reads a clock.
 
 mod error;
 mod pem;
@@ -22,27 +22,28 @@ pub use error::{TlsError, TlsWarning};
 pub use pem::{MAX_CERTIFICATES, MAX_PEM_BYTES};
 pub use stamp::TlsStamp;
 
-/// HTTP/1.1, as TLS names it.
+/// HTTP/1.1 in ALPN.
 const HTTP1: &[u8] = b"http/1.1";
-/// HTTP/2, as TLS names it.
+/// HTTP/2 in ALPN.
 #[cfg(feature = "grpc")]
 pub(crate) const HTTP2: &[u8] = b"h2";
-/// A certificate that ends within so many days is warned about.
+/// A certificate that expires within this many days causes a warning.
 const SOON_DAYS: i64 = 14;
 const DAY_S: i64 = 86_400;
 
-/// The table `[tls]`: where things are.
+/// The table `[tls]`: the paths of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate of the hub, followed by those between it and its authority, in PEM.
+    /// The hub's certificate, followed by the intermediate ones, in PEM.
     pub certificate: PathBuf,
     /// The private key of the certificate, in PEM, without a passphrase.
     pub private_key: PathBuf,
-    /// The authorities whose client certificates are believed, in PEM. Without it, none is asked for.
+    /// The authorities whose client certificates are accepted, in PEM. Without it, clients are not asked for
+    /// one.
     #[serde(default)]
     pub client_authority: Option<PathBuf>,
-    /// Whether clients may come without a certificate all the same.
+    /// Whether clients may connect without a certificate all the same.
     #[serde(default)]
     pub client_certificate: ClientCertificatePolicy,
 }
@@ -51,32 +52,32 @@ pub struct TlsFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientCertificatePolicy {
-    /// Without a good one, no connection.
+    /// A connection needs a valid certificate.
     #[default]
     Required,
-    /// Who has none may show a token instead. Who shows a bad one is refused.
+    /// A client without a certificate may present a token instead. An invalid certificate is refused.
     Optional,
 }
 
-/// TLS, ready for use.
+/// A TLS configuration, ready for use.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// What new connections are made with.
+    /// The configuration for new connections.
     pub config: Arc<ServerConfig>,
-    /// What works but should be looked at.
+    /// Problems that do not prevent its use.
     pub warnings: Vec<TlsWarning>,
     /// The state of the files that it was built from.
     pub stamp: TlsStamp,
 }
 
 impl TlsFiles {
-    /// Builds TLS from the files as they are now. The moment is for warnings only.
+    /// Builds TLS from the current files. The time is used only for warnings.
     pub fn build(&self, unix_s: i64) -> Result<Tls, TlsError> {
-        // The stamp is taken first: a change in between is seen the next time.
+        // The stamp is taken first, so that a change in between is noticed the next time.
         let stamp = self.stamp();
         let chain = pem::certificates(&self.certificate)?;
         let key = pem::private_key(&self.private_key)?;
-        let mut warnings = dates(&self.certificate, &chain, unix_s)?;
+        let mut warnings = date_warnings(&self.certificate, &chain, unix_s)?;
         if pem::is_readable_by_others(&self.private_key) {
             warnings.push(TlsWarning::KeyReadableByOthers(self.private_key.clone()));
         }
@@ -84,8 +85,7 @@ impl TlsFiles {
         Ok(Tls { config: Arc::new(config), warnings, stamp })
     }
 
-    /// The state of the files, to notice a change by. Build anew when it differs from the one of
-    /// [`Tls::stamp`].
+    /// The state of the files. Build again when it differs from [`Tls::stamp`].
     pub fn stamp(&self) -> TlsStamp {
         let client_authority = self.client_authority.as_deref();
         TlsStamp::of([&*self.certificate, &*self.private_key].into_iter().chain(client_authority))
@@ -117,8 +117,8 @@ impl TlsFiles {
             }
             _ => TlsError::BadKey(self.private_key.clone()),
         })?;
-        // The first that a client speaks too is spoken. Browsers speak both and get HTTP/1.1, which can do
-        // everything but gRPC; clients of gRPC speak HTTP/2 alone.
+        // The server picks the first of these that the client supports. Browsers support both and get
+        // HTTP/1.1, which serves everything except gRPC; gRPC clients support only HTTP/2.
         config.alpn_protocols = vec![HTTP1.to_vec()];
         #[cfg(feature = "grpc")]
         config.alpn_protocols.push(HTTP2.to_vec());
@@ -143,8 +143,8 @@ fn client_verifier(
     builder.build().map_err(|_| TlsError::BadCertificate(path.to_owned()))
 }
 
-/// What the dates in the certificates give reason to say.
-fn dates(
+/// Warnings about the validity dates of the certificates.
+fn date_warnings(
     path: &Path,
     chain: &[CertificateDer<'static>],
     unix_s: i64,

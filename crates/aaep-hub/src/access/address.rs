@@ -1,23 +1,23 @@
 //! Addresses with a secret in them: `/for/SECRET/events` and the like (ruling 37).
 //!
-//! Some programs can send no header and say no name; all that a person can give them is an address. The secret
-//! in it is a credential like any other: only its hash is kept, and it goes into no log. Here is how it is found in
-//! a path. Nothing here says whether it is good.
+//! Some programs can neither send a header nor give a name; all that a person can give them is an address.
+//! The secret in that address is a credential like any other: only its hash is kept, and it is never logged.
+//! This file finds the secret in a path; it does not check whether the secret is valid.
 
-/// What the path of such an address begins with.
+/// The start of every path that contains a secret.
 const PREFIX: &str = "/for/";
 
-/// A path that has a secret in it.
+/// A path that contains a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SecretPath<'p> {
-    /// The secret, as it stands there.
+    /// The secret, exactly as written.
     pub(crate) secret: &'p str,
-    /// The path without it, from its slash on.
+    /// The path after the secret, starting with its slash.
     pub(crate) rest: &'p str,
 }
 
 impl<'p> SecretPath<'p> {
-    /// Takes a path apart. None if it is not of this kind.
+    /// Splits a path. Returns `None` if the path does not contain a secret.
     pub(crate) fn find(path: &'p str) -> Option<Self> {
         let after = path.strip_prefix(PREFIX)?;
         let (secret, rest) = after.split_at(after.find('/').unwrap_or(after.len()));
@@ -25,7 +25,7 @@ impl<'p> SecretPath<'p> {
     }
 }
 
-/// The path under which everything is for whoever has this secret.
+/// The path prefix that belongs to this secret.
 pub fn path_for_secret(secret: &str) -> String {
     format!("{PREFIX}{secret}")
 }

@@ -1,19 +1,19 @@
 //! The host and port that a request names, and the origin of a page (RFC 9110, RFC 6454).
 //!
-//! Written so that one place can be compared in one way only: small letters, no trailing dot,
-//! addresses in their shortest form. What is not plainly a host is refused, never repaired.
+//! Every host has exactly one written form: lower case, no trailing dot, addresses in their shortest form.
+//! Text that is not clearly a host is refused, never repaired.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::access::is_loopback;
 
-/// The longest name that DNS knows, in characters.
+/// The longest name that DNS allows, in characters.
 const MAX_HOST_CHARS: usize = 253;
 
 /// A host, and a port if one was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// The name in small letters, or the address in its shortest form without brackets.
+    /// The name in lower case, or the address in its shortest form without brackets.
     pub host: String,
     /// The port, if one was written.
     pub port: Option<u16>,
@@ -28,7 +28,7 @@ impl Authority {
             (IpAddr::V6(address).to_canonical().to_string(), rest)
         } else {
             let end = text.find(':').unwrap_or(text.len());
-            (name(&text[..end])?, &text[end..])
+            (host_name(&text[..end])?, &text[end..])
         };
         let port = match port.strip_prefix(':') {
             Some(digits) => Some(port_number(digits)?),
@@ -38,13 +38,13 @@ impl Authority {
         Some(Authority { host, port })
     }
 
-    /// Whether it is this machine under a name that no DNS server decides about.
+    /// Whether this names the local machine in a way that no DNS server controls.
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
     }
 }
 
-/// Where a page comes from: scheme, host and port.
+/// The origin of a web page: scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -52,7 +52,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads `scheme://host` with a port if there is one, and nothing after it.
+    /// Reads `scheme://host` with an optional port and nothing after it.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -63,7 +63,7 @@ impl Origin {
         Some(Origin::new(&scheme.to_ascii_lowercase(), authority))
     }
 
-    /// The origin of what this hub itself serves under a host.
+    /// The origin of the pages that this hub itself serves under a host.
     pub fn of_host(host: &Authority, is_tls: bool) -> Self {
         Origin::new(if is_tls { "https" } else { "http" }, host.clone())
     }
@@ -78,7 +78,7 @@ impl Origin {
     }
 }
 
-fn name(text: &str) -> Option<String> {
+fn host_name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     if text.is_empty() || text.len() > MAX_HOST_CHARS {
         return None;
@@ -92,7 +92,7 @@ fn name(text: &str) -> Option<String> {
     }
     match text.parse::<Ipv4Addr>() {
         Ok(address) => Some(address.to_string()),
-        // Such as 127.1 or 2130706433, which some resolvers take for an address.
+        // For example 127.1 or 2130706433, which some resolvers treat as an address.
         Err(_) if text.rsplit('.').next()?.bytes().all(|byte| byte.is_ascii_digit()) => None,
         Err(_) => Some(text.to_ascii_lowercase()),
     }

@@ -1,14 +1,14 @@
-//! Where the hub may listen (§8.2.7, §8.2.8, §10.1.2, ruling 28).
+//! The addresses on which the hub may listen (§8.2.7, §8.2.8, §10.1.2, ruling 28).
 //!
-//! Failing to start is safer than starting open. This file opens no socket.
+//! Failing to start is safer than starting open. This file does not open sockets.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::access::is_loopback;
 
-/// The flag that lets plain HTTP leave this machine. It lifts this rule alone: requests from
-/// elsewhere still need credentials.
+/// The flag that allows plain HTTP beyond this machine. It lifts only this rule: requests from other
+/// machines still need credentials.
 pub const INSECURE_FLAG: &str = "--insecure-allow-plain-http";
 
 /// Whether the hub may listen on this address.
@@ -28,14 +28,14 @@ pub fn may_bind(
     })
 }
 
-/// Why the hub does not listen on an address. Other machines could reach it.
+/// Why the hub refuses to listen on an address that other machines can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindError {
     /// There is neither TLS nor any credential. Set up both.
     NeedsBoth(SocketAddr),
-    /// There are credentials, but they would cross the network readable. Set up TLS.
+    /// There are credentials, but they would cross the network unencrypted. Set up TLS.
     NeedsTls(SocketAddr),
-    /// The connection would be encrypted, but anyone could make one. Make a token.
+    /// Connections would be encrypted, but anyone could open one. Make a token.
     NeedsAuthentication(SocketAddr),
 }
 

@@ -1,8 +1,8 @@
-//! Who a client certificate stands for (§10.3.1, mutual TLS).
+//! The principal behind a client certificate (§10.3.1, mutual TLS).
 //!
-//! TLS has verified the certificate against the configured authority before it comes here; this file
-//! verifies nothing. It reads the names and the fingerprint, with `x509-parser`: a fingerprint alone
-//! would have to be configured anew with every renewal, and most authorities renew often.
+//! TLS has already verified the certificate against the configured authority; this file verifies nothing. It
+//! reads the names and the fingerprint with `x509-parser`. Matching by fingerprint alone would mean a new
+//! configuration after every renewal, and most authorities renew often.
 
 use std::fmt;
 
@@ -13,29 +13,29 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use crate::access::principal::{Hears, Principal, Scopes};
 use crate::access::token::hex;
 
-/// How many names of a certificate are read. One with more is refused.
+/// The most names that are read from a certificate. A certificate with more is refused.
 pub const MAX_CERTIFICATE_NAMES: usize = 64;
 
-/// What a verified client certificate says about its holder.
+/// The names and the fingerprint of a verified client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     sha256: String,
     names: Vec<CertificateName>,
 }
 
-/// One name in a certificate, or its fingerprint: what the configuration can match.
+/// A name in a certificate, or its fingerprint, as the configuration can match it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum CertificateName {
-    /// The SHA-256 of the whole certificate, written `sha256:` and 64 hexadecimal digits.
+    /// The SHA-256 of the whole certificate, written as `sha256:` followed by 64 hexadecimal digits.
     Sha256(String),
     /// A DNS name among the alternative names, written `dns:laptop.example.org`.
     Dns(String),
-    /// An address for mail among the alternative names, written `email:ada@example.org`.
+    /// An email address among the alternative names, written `email:ada@example.org`.
     Email(String),
     /// A URI among the alternative names, written `uri:spiffe://example.org/reader`.
     Uri(String),
-    /// The common name of the subject, written `cn:Ada`. For authorities that know nothing better.
+    /// The common name of the subject, written `cn:Ada`, for authorities that issue nothing better.
     CommonName(String),
 }
 
@@ -70,31 +70,31 @@ impl TryFrom<String> for CertificateName {
     }
 }
 
-/// Whom the configuration makes of a certificate.
+/// Maps a client certificate to a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateRule {
-    /// What the certificate must say.
+    /// The name or fingerprint that the certificate must have.
     #[serde(rename = "match")]
     pub matches: CertificateName,
-    /// Who it is then. Rules of one name are one principal.
+    /// The name of the principal. Rules with the same name make the same principal.
     pub name: String,
-    /// What it may do.
+    /// What the principal may do.
     pub scopes: Scopes,
-    /// Which agents it hears.
+    /// Which agents the principal hears.
     #[serde(default)]
     pub hears: Hears,
-    /// Whose they are: people or groups; only their own, if empty.
+    /// The people or groups that it belongs to. If empty, it belongs only to itself.
     #[serde(default, rename = "for")]
     pub owners: Vec<String>,
-    /// The only names that they may speak under; any that nobody else holds, if empty.
+    /// The only agent names that it may use. If empty, it may use any name that nobody else holds.
     #[serde(default)]
     pub speaks_as: Vec<String>,
 }
 
 impl CertificateRule {
     pub(crate) fn principal(&self) -> Principal {
-        // How long a certificate is good is seen when it is used for a new connection.
+        // The expiry of a certificate is checked when it is used for a new connection.
         let mut principal =
             Principal::new(format!("certificate:{}", self.name), self.name.clone(), self.scopes);
         if !self.owners.is_empty() {
@@ -137,12 +137,12 @@ impl ClientCertificate {
         Ok(ClientCertificate { sha256: hex(&Sha256::digest(der)), names })
     }
 
-    /// The SHA-256 of the certificate in small hexadecimal digits.
+    /// The SHA-256 of the certificate in lower-case hexadecimal digits.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// Whether the certificate says this.
+    /// Whether the certificate has this name or fingerprint.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(digits) => *digits == self.sha256,
@@ -151,12 +151,12 @@ impl ClientCertificate {
     }
 }
 
-/// Why a certificate cannot be used to know somebody.
+/// Why a certificate cannot identify a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateError {
     /// It is not an X.509 certificate.
     Unreadable,
-    /// It has more names than anyone needs.
+    /// It has more than [`MAX_CERTIFICATE_NAMES`] names.
     TooManyNames,
 }
 

@@ -1,7 +1,7 @@
-//! The part of the configuration that says who may come in.
+//! The part of the configuration that says who may connect.
 //!
-//! A setting that is not known, or that cannot mean anything, keeps the hub from starting: a door
-//! that was meant to be shut is never left open by a misspelt word.
+//! An unknown or meaningless setting keeps the hub from starting, so that a misspelt word never leaves the
+//! hub open.
 
 use std::fmt;
 
@@ -14,28 +14,28 @@ use crate::access::principal::{is_name, name_list};
 use crate::access::request::MAX_CONFIGURED;
 use crate::access::user::UserRule;
 
-/// How many rules for client certificates there may be.
+/// The most rules that there may be for client certificates.
 pub const MAX_CERTIFICATE_RULES: usize = 1024;
 
 /// The table `[access]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessConfig {
-    /// Whether programs on this machine need credentials too, as where several people use it.
+    /// Whether programs on this machine need credentials too, for machines that several people use.
     pub loopback_needs_credentials: bool,
-    /// Whether every program on this machine may answer and administer without a credential, as it was
+    /// Whether every program on this machine may answer and administer without a credential, as in versions
     /// before a person had to allow programs. For demonstrations and tests.
     pub trust_local_programs: bool,
-    /// Whether a token may come as `access_token` in the address, for browsers that can send it in no
-    /// other way. Addresses end up in logs and histories.
+    /// Whether a token may arrive as `access_token` in the address, for browsers that cannot send it in
+    /// another way. Addresses end up in logs and histories.
     pub token_in_query: bool,
-    /// The names under which others reach this hub; loopback names are always ours.
+    /// The names under which other machines reach this hub. Loopback names always count.
     pub host_names: Vec<String>,
     /// The origins whose pages may use this hub.
     pub allowed_origins: Vec<String>,
-    /// Whose signed tokens are believed.
+    /// The issuer whose signed tokens are accepted.
     pub jwt: Option<JwtConfig>,
-    /// Whom client certificates stand for. The first rule that fits counts.
+    /// The principals behind client certificates. The first rule that matches applies.
     pub certificates: Vec<CertificateRule>,
     /// Which other users of this machine may use the local socket.
     pub users: Vec<UserRule>,
@@ -91,24 +91,24 @@ impl AccessConfig {
     }
 }
 
-/// Why the configuration of access cannot be used.
+/// Why the access configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A host name is none.
+    /// A host name is not valid.
     HostName(String),
-    /// An origin is none.
+    /// An origin is not valid.
     Origin(String),
     /// A setting has more entries than this.
     TooMany(&'static str, usize),
     /// The issuer, the audience or the algorithms of signed tokens are empty.
     Issuer,
-    /// There is an issuer of signed tokens, but nothing says where its keys are.
+    /// There is an issuer of signed tokens, but no setting says where its keys are.
     NoKeys,
-    /// The keys of an issuer are said to be in two places.
+    /// The settings name two sources for the issuer's keys.
     TwoKeySources,
-    /// A rule for certificates has no proper name, or allows nothing.
+    /// A rule for certificates has an invalid name, or allows nothing.
     Certificate(String),
-    /// A rule for a user has no proper name, or allows nothing.
+    /// A rule for a user has an invalid name, or allows nothing.
     User(u32),
     /// A list of owners or names is wrong, for this reason.
     Names(String),

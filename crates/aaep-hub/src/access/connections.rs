@@ -1,9 +1,10 @@
-//! Places for connections: who has one, who gives way, and which are kept for the person (T4 in §10.2.2, ruling 38).
+//! Limits on connections: which principal holds them, which give way, and which are reserved for the person
+//! (T4 in §10.2.2, ruling 38).
 //!
-//! A connection is unclaimed until a credential or an address says whose it is. An unclaimed connection never keeps
-//! anyone out: it gives way to a new one whenever there is no room, the quietest first. A claimed connection gives way
-//! only while nothing happens on it. The last places are kept: some for answers, and some for the person alone. No
-//! clock.
+//! A connection is unclaimed until a credential or an address shows which principal holds it. An unclaimed
+//! connection never keeps anyone out: it gives way to a new one whenever there is no room, the quietest
+//! first. A claimed connection gives way only while it is idle. The last connections are reserved: some for
+//! answers, and some for the person alone. This file reads no clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,54 +14,55 @@ use tokio::sync::Notify;
 use crate::access::guard::Guard;
 use crate::access::limits::LimitError;
 
-/// How many connections of a principal, and of all, are kept for answers, and as many again for the person.
+/// How many connections are reserved for answers, for each principal and in total. The same number again is
+/// reserved for the person.
 pub const RESERVED_CONNECTIONS: usize = 8;
-/// How many unclaimed connections there is always room for, whatever the others hold.
+/// The number of unclaimed connections for which there is always room.
 pub const UNCLAIMED_CONNECTIONS: usize = 64;
-/// How many connections a program may have at least, however few its principal may have.
+/// The least number of connections that one program may have, however few its principal may have.
 const MIN_PROGRAM_CONNECTIONS: usize = 4;
-/// How many connections may be about to end at once, before new ones are refused.
+/// The most connections that may be about to end at once. Beyond it, new ones are refused.
 const MAX_LEAVING: usize = 256;
-/// What is added to the id of a principal for connections on the local socket.
+/// The suffix of a principal's id that counts its connections on the local socket separately.
 const LOCAL_POOL: &str = " on the local socket";
 
-/// All connections, by what happens to them when there is no room.
+/// All connections, grouped by how they behave when there is no room.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionCounts {
-    /// How many stay without belonging to anybody.
+    /// Connections that stay open and have no holder.
     unclaimed: usize,
-    /// How many belong to a principal, or carry the calls of one.
+    /// Connections that a principal holds, or that carry calls of a principal.
     claimed: usize,
-    /// How many were told to end and have not ended yet.
+    /// Connections that were asked to end and have not ended yet.
     leaving: usize,
-    /// Those that can be told to end, the one that has been quiet longest first.
+    /// Connections that can be asked to end, the one that has been quiet the longest first.
     movable: BTreeMap<u64, MovableConnection>,
     next_number: u64,
 }
 
-/// A connection that can be told to end.
+/// A connection that can be asked to end.
 #[derive(Debug)]
 struct MovableConnection {
-    holder: Option<Holder>,
+    holder: Option<ConnectionHolder>,
     is_busy: bool,
     gives_way: Arc<Notify>,
 }
 
-/// Whose a connection is.
+/// The principal, and perhaps the program, that holds a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Holder {
+struct ConnectionHolder {
     principal: String,
-    /// The process at the other end, if the system says so.
+    /// The process at the other end, if the system reports it.
     program: Option<u32>,
 }
 
 impl ConnectionCounts {
-    /// How many connections there are, with those that are about to end.
+    /// All open connections, including those about to end.
     pub(super) fn all(&self) -> usize {
         self.unclaimed + self.claimed + self.leaving
     }
 
-    /// The first movable connection of those that are meant ends. Whether there is one.
+    /// Asks the first movable connection that matches to end. Returns whether there was one.
     fn make_way(&mut self, is_meant: impl Fn(&MovableConnection) -> bool) -> bool {
         let found = self.movable.iter().find(|(_, it)| is_meant(it)).map(|(number, _)| *number);
         let Some(connection) = found.and_then(|number| self.movable.remove(&number)) else {
@@ -72,13 +74,13 @@ impl ConnectionCounts {
         true
     }
 
-    /// An unclaimed connection ends: a quiet one, or else the one that is busy longest.
+    /// Asks an unclaimed connection to end: a quiet one, or else the one that has been busy the longest.
     fn make_way_unclaimed(&mut self) -> bool {
         self.make_way(|it| it.holder.is_none() && !it.is_busy)
             || self.make_way(|it| it.holder.is_none())
     }
 
-    /// Counts a connection that stays, or no longer does.
+    /// Adds a connection that stays open to its count, or removes it.
     fn count(&mut self, is_claimed: bool, is_more: bool) {
         let count = if is_claimed { &mut self.claimed } else { &mut self.unclaimed };
         *count = if is_more { *count + 1 } else { count.saturating_sub(1) };
@@ -86,7 +88,7 @@ impl ConnectionCounts {
 }
 
 impl Guard {
-    /// Takes a connection, before anyone knows whose it is.
+    /// Admits a connection before its principal is known.
     pub fn connection(&self) -> Result<ConnectionPermit, LimitError> {
         let mut counts = self.counts();
         let connections = &mut counts.connections;
@@ -106,7 +108,7 @@ impl Guard {
         Ok(permit)
     }
 
-    /// Takes a connection for a principal at once: a call on a connection that is open already.
+    /// Admits a connection for a known principal: a call on a connection that is already open.
     pub fn claimed_connection(
         &self,
         claim: Claim<'_>,
@@ -119,13 +121,14 @@ impl Guard {
         Ok(permit)
     }
 
-    /// Lets the connection end that keeps nobody waiting, if there is one: the system has no room for another.
+    /// Asks the least useful connection to end, because the system has no room for another. Returns whether
+    /// there was one.
     pub fn make_way(&self) -> bool {
         let mut counts = self.counts();
         counts.connections.make_way_unclaimed() || counts.connections.make_way(|_| true)
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
         self.counts().connections.all()
     }
@@ -143,43 +146,43 @@ impl Guard {
     }
 }
 
-/// One connection. It is given back when this is dropped.
+/// An admitted connection. Dropping this value frees it.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     guard: Guard,
-    holder: Option<Holder>,
+    holder: Option<ConnectionHolder>,
     gives_way: Arc<Notify>,
-    /// How many requests are under way on it.
+    /// The number of requests in progress.
     busy: usize,
-    /// How many calls of principals it carries, each of which has a permit of its own.
+    /// The number of calls that it carries. Each of them has a permit of its own.
     carries: usize,
-    /// Its number among those that can be told to end.
+    /// Its number among the movable connections.
     listed: Option<u64>,
-    /// Whether it was told to end.
+    /// Whether it was asked to end.
     is_leaving: bool,
 }
 
-/// Whose a connection is, and what for.
+/// A principal's request to hold a connection, and the purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
     /// The id of the principal.
     pub principal: &'a str,
-    /// The process at the other end, if the system says so.
+    /// The process at the other end, if the system reports it.
     pub program: Option<u32>,
-    /// Whether it came by the local socket, whose connections have places of their own.
+    /// Whether it arrived by the local socket, whose connections are counted separately.
     pub is_local_socket: bool,
-    /// Which of the places that are kept it may take.
+    /// Which reserved connections it may use.
     pub reserve: Reserve,
 }
 
-/// Which of the places that are kept a connection may take.
+/// Which reserved connections a claim may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserve {
     /// None of them.
     None,
-    /// Those for answers.
+    /// Those reserved for answers.
     Answers,
-    /// Those for answers, and those for the person's own programs.
+    /// Those reserved for answers, and those reserved for the person's own programs.
     Person,
 }
 
@@ -194,25 +197,26 @@ impl Reserve {
 }
 
 impl<'a> Claim<'a> {
-    /// A connection of the principal with this id, for anything.
+    /// A claim by the principal with this id, without a program or a reserve.
     pub fn of(principal: &'a str) -> Self {
         Claim { principal, program: None, is_local_socket: false, reserve: Reserve::None }
     }
 }
 
 impl ConnectionPermit {
-    /// Counts the connection as that of a principal, now that it is known. A connection that was another's before
-    /// is that no more; if it cannot be had, it stays so.
+    /// Counts the connection for this principal and no longer for its previous holder. If there is no room,
+    /// the previous holder keeps it.
     pub fn belongs_to(&mut self, claim: Claim<'_>, now_us: u64) -> Result<(), LimitError> {
         let Claim { principal, program, is_local_socket, reserve } = claim;
         let pool = if is_local_socket { LOCAL_POOL } else { "" };
-        let holder = Holder { principal: format!("{principal}{pool}"), program };
+        let holder = ConnectionHolder { principal: format!("{principal}{pool}"), program };
         if self.holder.as_ref() == Some(&holder) {
             return Ok(());
         }
         self.unlist();
         let most = self.guard.limits().connections_per_principal;
-        // On the local socket every program is known, elsewhere only those that came when places got scarce.
+        // The program is always known on the local socket; elsewhere only for connections that arrived when
+        // room was scarce.
         let of_program =
             if is_local_socket { most - most / 4 } else { (most / 4).max(MIN_PROGRAM_CONNECTIONS) };
         let claimed = self.take_place(&holder, of_program, reserve, now_us);
@@ -226,7 +230,7 @@ impl ConnectionPermit {
 
     fn take_place(
         &self,
-        holder: &Holder,
+        holder: &ConnectionHolder,
         of_program: usize,
         reserve: Reserve,
         now_us: u64,
@@ -235,8 +239,8 @@ impl ConnectionPermit {
         let kept = reserve.places();
         let most = limits.connections_per_principal;
         let mut counts = self.guard.counts();
-        let taken = self.guard.taken(&mut counts, &holder.principal, now_us)?;
-        let (connections, own) = (taken.connections, taken.programs.get(&holder.program).copied());
+        let usage = self.guard.usage_of(&mut counts, &holder.principal, now_us)?;
+        let (connections, own) = (usage.connections, usage.programs.get(&holder.program).copied());
         let is_theirs = |it: &MovableConnection| {
             it.holder.as_ref().is_some_and(|it| it.principal == holder.principal)
         };
@@ -255,9 +259,9 @@ impl ConnectionPermit {
         {
             return Err(LimitError::Connections);
         }
-        let taken = self.guard.taken(&mut counts, &holder.principal, now_us)?;
-        taken.connections += 1;
-        *taken.programs.entry(holder.program).or_default() += 1;
+        let usage = self.guard.usage_of(&mut counts, &holder.principal, now_us)?;
+        usage.connections += 1;
+        *usage.programs.entry(holder.program).or_default() += 1;
         if !self.is_leaving && !self.is_counted_as_claimed() {
             counts.connections.count(false, false);
             counts.connections.count(true, true);
@@ -265,34 +269,34 @@ impl ConnectionPermit {
         Ok(())
     }
 
-    /// Whether it belongs to nobody yet, and half of the places of this principal are taken.
+    /// Whether nobody holds the connection yet and half of this principal's connections are in use.
     pub fn needs_program(&self, principal: &str, now_us: u64) -> bool {
         let most = self.guard.limits().connections_per_principal;
         let mut counts = self.guard.counts();
-        let taken = self.guard.taken(&mut counts, principal, now_us);
-        self.holder.is_none() && taken.is_ok_and(|taken| taken.connections >= most / 2)
+        let usage = self.guard.usage_of(&mut counts, principal, now_us);
+        self.holder.is_none() && usage.is_ok_and(|usage| usage.connections >= most / 2)
     }
 
-    /// Something happens on it.
+    /// Notes that a request began.
     pub fn work(&mut self) {
         self.unlist();
         self.busy += 1;
         self.list();
     }
 
-    /// Something is done on it. When nothing happens any more, it gives way to others.
+    /// Notes that a request ended. A connection without requests gives way to others.
     pub fn rest(&mut self) {
         self.unlist();
         self.busy = self.busy.saturating_sub(1);
         self.list();
     }
 
-    /// It carries a call of a principal, which has a permit of its own: until that ends, it gives way to nobody.
+    /// Notes a call that has a permit of its own. Until that call ends, this connection does not give way.
     pub fn carry(&mut self) {
         self.carry_calls(self.carries + 1);
     }
 
-    /// A call that it carried ended.
+    /// Notes that a carried call ended.
     pub fn put_down(&mut self) {
         self.carry_calls(self.carries.saturating_sub(1));
     }
@@ -310,7 +314,7 @@ impl ConnectionPermit {
         self.list();
     }
 
-    /// What says that it must end to make room for another.
+    /// Notifies when the connection must end to make room for another.
     pub fn gives_way(&self) -> Arc<Notify> {
         Arc::clone(&self.gives_way)
     }
@@ -319,7 +323,7 @@ impl ConnectionPermit {
         self.holder.is_some() || self.carries > 0
     }
 
-    /// Lists it among those that can be told to end, if it is one of them.
+    /// Adds it to the movable connections, if it can be asked to end.
     fn list(&mut self) {
         let stays = self.carries > 0 || (self.holder.is_some() && self.busy > 0);
         if stays || self.is_leaving || self.listed.is_some() {
@@ -338,7 +342,7 @@ impl ConnectionPermit {
         self.listed = Some(number);
     }
 
-    /// Takes it from that list. If it is not there any more, it was told to end.
+    /// Removes it from the movable connections. If it is not among them any more, it was asked to end.
     fn unlist(&mut self) {
         if let Some(number) = self.listed.take() {
             let removed = self.guard.counts().connections.movable.remove(&number);
@@ -346,14 +350,14 @@ impl ConnectionPermit {
         }
     }
 
-    fn give_back(&self, before: Option<Holder>) {
+    fn give_back(&self, before: Option<ConnectionHolder>) {
         let Some(before) = before else { return };
-        self.guard.give_back(&before.principal, |taken| {
-            taken.connections = taken.connections.saturating_sub(1);
-            if let Some(count) = taken.programs.get_mut(&before.program) {
+        self.guard.give_back(&before.principal, |usage| {
+            usage.connections = usage.connections.saturating_sub(1);
+            if let Some(count) = usage.programs.get_mut(&before.program) {
                 *count -= 1;
                 if *count == 0 {
-                    taken.programs.remove(&before.program);
+                    usage.programs.remove(&before.program);
                 }
             }
         });
@@ -384,7 +388,7 @@ mod tests {
         Guard::new(Limits { connections: 3, connections_per_principal: 2, ..Limits::default() })
     }
 
-    /// A connection on which this principal does something.
+    /// A connection with a request of this principal in progress.
     fn busy(guard: &Guard, principal: &str) -> Result<ConnectionPermit, LimitError> {
         let mut permit = guard.connection()?;
         permit.work();

@@ -1,7 +1,8 @@
 //! Finding the one credential in a request (§8.2.7, RFC 6750).
 //!
-//! Exactly one: in the header, in an address that was made for one program, or where it is configured in the query
-//! for browsers whose `EventSource` and `WebSocket` cannot set headers. Nothing here says whether it is good.
+//! A request may carry one credential: in the header, in an address that was made for one program, or, where
+//! configured, in the query, for browsers whose `EventSource` and `WebSocket` cannot set headers. This file
+//! does not check whether the credential is valid.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
@@ -9,44 +10,44 @@ use http::{HeaderMap, Uri};
 use crate::access::AccessError;
 use crate::access::address::SecretPath;
 
-/// How long a credential may be. A signed token with many claims is the longest there is.
+/// The longest credential, in bytes. Signed tokens with many claims are the longest in use.
 pub const MAX_CREDENTIAL_BYTES: usize = 8 * 1024;
 
 const QUERY_PARAMETER: &str = "access_token";
 const SCHEME: &str = "bearer";
 
-/// Headers by which a proxy says that it speaks for someone else.
+/// Headers by which a proxy shows that it forwards a request.
 const FORWARDING: [&str; 5] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
 
-/// What a request shows to be let in.
+/// The credential that a request presents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Credential<'r> {
+pub(crate) enum RequestCredential<'r> {
     /// A token, or the person's key.
     Bearer(&'r str),
     /// The secret in an address that was made for one program.
     Address(&'r str),
 }
 
-impl<'r> Credential<'r> {
-    /// The text that is kept secret.
+impl<'r> RequestCredential<'r> {
+    /// The secret text.
     pub(crate) fn secret(self) -> &'r str {
-        let (Credential::Bearer(secret) | Credential::Address(secret)) = self;
+        let (RequestCredential::Bearer(secret) | RequestCredential::Address(secret)) = self;
         secret
     }
 }
 
 /// The credential of a request, if it has one.
-pub(crate) fn credential<'r>(
+pub(crate) fn find_credential<'r>(
     headers: &'r HeaderMap,
     uri: &'r Uri,
     is_query_allowed: bool,
-) -> Result<Option<Credential<'r>>, AccessError> {
+) -> Result<Option<RequestCredential<'r>>, AccessError> {
     let bearer = bearer(headers, uri, is_query_allowed)?;
     match (bearer, SecretPath::find(uri.path())) {
         (Some(_), Some(_)) => Err(AccessError::SeveralCredentials),
-        (None, Some(path)) => Ok(Some(Credential::Address(path.secret))),
-        (bearer, None) => Ok(bearer.map(Credential::Bearer)),
+        (None, Some(path)) => Ok(Some(RequestCredential::Address(path.secret))),
+        (bearer, None) => Ok(bearer.map(RequestCredential::Bearer)),
     }
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
     FORWARDING.iter().any(|name| headers.contains_key(*name))
 }
 
-/// The values of the query parameter, as written. A token needs no percent signs, so none is decoded.
+/// The values of the query parameter, as written. A token needs no percent signs, so nothing is decoded.
 fn parameters(uri: &Uri) -> impl Iterator<Item = &str> {
     uri.query()
         .into_iter()
@@ -87,7 +88,7 @@ fn parameters(uri: &Uri) -> impl Iterator<Item = &str> {
         .map(|(_, value)| value)
 }
 
-/// What stands after `Bearer` and at least one space; letters of the scheme may be small or large.
+/// The text after `Bearer` and at least one space. The scheme is matched without regard to case.
 fn after_scheme(value: &[u8]) -> Result<&str, AccessError> {
     if value.len() > MAX_CREDENTIAL_BYTES {
         return Err(AccessError::TooLong);

@@ -1,7 +1,7 @@
-//! Why somebody was not let in (§5.5.3, §8.2.7), for the log and for the peer.
+//! Why a request was not let in (§5.5.3, §8.2.7), for the log and for the peer.
 //!
-//! The log gets the reason. The peer gets one and the same sentence whatever was wrong with its
-//! credentials, in the spirit of ruling 12: a difference would help someone who guesses.
+//! The log gets the reason. The peer always gets the same sentence, whatever was wrong with its credentials,
+//! in the spirit of ruling 12: a difference would help an attacker who guesses.
 
 use std::fmt;
 
@@ -11,52 +11,53 @@ use crate::access::jwt::JwtError;
 use crate::access::principal::Scope;
 use crate::access::tokens::TokensError;
 
-/// After how many seconds it is worth trying again when the hub is in trouble.
+/// When to try again if the hub itself has a problem.
 const RETRY_AFTER_SECONDS: u64 = 30;
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessError {
-    /// No credentials came, and without them nobody is let in from there.
+    /// The request carries no credentials, but requests from its address need them.
     CredentialsRequired,
-    /// A request passed on by a proxy came without credentials. It may be from anywhere, so it is
-    /// not the local user, whatever the socket says.
+    /// A proxy forwarded the request without credentials. It may come from anywhere, so it does not count as
+    /// the local user, whatever the socket says.
     Forwarded,
-    /// More than one credential came: two headers, or a header and a query parameter.
+    /// The request carries more than one credential: two headers, or a header and a query parameter.
     SeveralCredentials,
     /// The credential is not of the form `Bearer TOKEN`.
     Malformed,
-    /// The header has another scheme than Bearer.
+    /// The header uses a scheme other than Bearer.
     UnsupportedScheme,
-    /// The credential is longer than any that is given out.
+    /// The credential is longer than any valid one.
     TooLong,
-    /// A token came in the address, where logs and histories keep it, and that is not configured.
+    /// The token is in the address, where logs and histories keep it, and the configuration does not allow
+    /// that.
     QueryNotAllowed,
-    /// The credential came over an unencrypted connection from another machine.
+    /// The request arrived over an unencrypted connection from another machine.
     PlainRemote,
     /// No token of this hub has this secret. It was revoked, or it belongs to another hub.
     UnknownToken,
-    /// The token was good until its expiry.
+    /// The token has expired.
     ExpiredToken,
-    /// The file of tokens cannot be read, so no token can be believed.
+    /// The token file cannot be read, so no token can be accepted.
     Tokens(TokensError),
     /// A signed token was refused.
     Jwt(JwtError),
-    /// The certificate is good, but the configuration knows nobody by it.
+    /// The certificate is valid, but no rule in the configuration matches it.
     UnknownCertificate,
     /// The configuration does not know this user of this machine.
     UnknownUser(u32),
     /// The principal is known, but may not do this.
     ScopeMissing(Scope),
-    /// The credentials are wrong, and so many wrong ones came from there that this one is not even held back.
+    /// The credential is wrong, and its source has sent too many wrong ones.
     TooManyFailures {
-        /// After how many seconds it is worth trying again.
+        /// How long to wait before trying again.
         retry_after_seconds: u64,
     },
 }
 
 impl AccessError {
-    /// Whether somebody tried to be let in with a credential that is wrong.
+    /// Whether the request carried a wrong credential.
     pub(crate) fn is_wrong_credential(&self) -> bool {
         match self {
             AccessError::SeveralCredentials
@@ -78,19 +79,19 @@ impl AccessError {
         }
     }
 
-    /// What the handshake says (§5.5.3).
+    /// The reason code in the handshake (§5.5.3).
     pub fn reason_code(&self) -> ReasonCode {
         match self {
             AccessError::CredentialsRequired | AccessError::Forwarded => {
                 ReasonCode::AuthenticationRequired
             }
-            // It is our own trouble that nobody can be let in.
+            // The fault is the hub's own.
             AccessError::Tokens(_) => ReasonCode::Unknown,
             _ => ReasonCode::AuthorizationDenied,
         }
     }
 
-    /// After how many seconds it is worth trying again, if waiting helps.
+    /// How long to wait before trying again, if waiting helps.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             AccessError::TooManyFailures { retry_after_seconds } => Some(*retry_after_seconds),
@@ -99,7 +100,7 @@ impl AccessError {
         }
     }
 
-    /// The status of the HTTP answer.
+    /// The status of the HTTP response.
     pub fn status(&self) -> u16 {
         match self {
             AccessError::ScopeMissing(_) => 403,
@@ -109,7 +110,7 @@ impl AccessError {
         }
     }
 
-    /// The `WWW-Authenticate` header of the answer, where its status needs one.
+    /// The `WWW-Authenticate` header of the response, where its status needs one.
     pub fn challenge(&self) -> Option<&'static str> {
         match (self.status(), self.reason_code()) {
             (401, ReasonCode::AuthenticationRequired) => Some("Bearer realm=\"aaep\""),
@@ -118,7 +119,7 @@ impl AccessError {
         }
     }
 
-    /// What the peer is told. Of its credentials it learns only that they were not accepted.
+    /// The message for the peer. About its credentials it says only that they were not accepted.
     pub fn public_message(&self) -> String {
         match self {
             AccessError::CredentialsRequired | AccessError::Forwarded => {

@@ -1,8 +1,8 @@
-//! Counting what everyone takes of the hub, and giving it back when they go (T4 in §10.2.2).
+//! Counts each principal's share of the hub's resources (T4 in §10.2.2).
 //!
-//! What is taken is a permit that returns itself when dropped, so that no way out of a function can
-//! forget it. Memory is bounded: whoever holds nothing and has been quiet is forgotten. No clock. Connections are
-//! counted in `connections`.
+//! Every use is a permit that returns itself when dropped, so that no way out of a function can forget it.
+//! Memory is bounded: a principal that holds nothing and has been quiet is forgotten. This file reads no
+//! clock. Connections are counted in `connections`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,54 +10,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::access::connections::ConnectionCounts;
 use crate::access::limits::{LimitError, Limits};
 
-/// How many principals are kept apart at once.
+/// The most principals that are counted separately at once.
 pub const MAX_PRINCIPALS: usize = 4096;
-/// Budgets are counted in millionths of an event, so that nothing is lost to rounding.
+/// Budgets are counted in millionths of an event, so that rounding loses nothing.
 const EVENT: u64 = 1_000_000;
 
-/// Counts what is taken. Clones count together.
+/// Counts permits and enforces the limits. Clones share their counts.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    shared: Arc<Shared>,
+    shared: Arc<GuardShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct GuardShared {
     limits: Limits,
-    counts: Mutex<Counts>,
+    counts: Mutex<GuardCounts>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct GuardCounts {
     pub(super) connections: ConnectionCounts,
-    principals: HashMap<String, Taken>,
+    principals: HashMap<String, PrincipalUsage>,
 }
 
-/// What one principal has taken.
+/// The resources that one principal holds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Taken {
+pub(super) struct PrincipalUsage {
     pub(super) connections: usize,
-    /// How many of them each program has.
+    /// The number of connections of each program.
     pub(super) programs: BTreeMap<Option<u32>, usize>,
     requests: usize,
     subscriptions: usize,
-    /// What may still be published, in millionths of an event, at the moment below.
+    /// The events that may still be published, in millionths, as of `budget_at_us`.
     budget: u64,
     budget_at_us: u64,
 }
 
 impl Guard {
-    /// A guard of these limits.
+    /// A guard with these limits.
     pub fn new(limits: Limits) -> Self {
-        Guard { shared: Arc::new(Shared { limits, counts: Mutex::default() }) }
+        Guard { shared: Arc::new(GuardShared { limits, counts: Mutex::default() }) }
     }
 
-    /// The limits that are guarded.
+    /// The limits that it enforces.
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// Takes a subscription for the principal with this id.
+    /// Admits a subscription for the principal with this id.
     pub fn subscription(
         &self,
         principal: &str,
@@ -65,95 +65,96 @@ impl Guard {
     ) -> Result<SubscriptionPermit, LimitError> {
         let most = self.limits().subscriptions_per_principal;
         let mut counts = self.counts();
-        let taken = self.taken(&mut counts, principal, now_us)?;
-        if taken.subscriptions >= most {
+        let usage = self.usage_of(&mut counts, principal, now_us)?;
+        if usage.subscriptions >= most {
             return Err(LimitError::SubscriptionsOfPrincipal);
         }
-        taken.subscriptions += 1;
+        usage.subscriptions += 1;
         drop(counts);
         Ok(SubscriptionPermit { guard: self.clone(), principal: principal.to_owned() })
     }
 
-    /// Takes a request of the principal with this id.
+    /// Admits a request of the principal with this id.
     pub fn request(&self, principal: &str, now_us: u64) -> Result<RequestPermit, LimitError> {
         let most = self.limits().requests_per_principal;
         let mut counts = self.counts();
-        let taken = self.taken(&mut counts, principal, now_us)?;
-        if taken.requests >= most {
+        let usage = self.usage_of(&mut counts, principal, now_us)?;
+        if usage.requests >= most {
             return Err(LimitError::RequestsOfPrincipal);
         }
-        taken.requests += 1;
+        usage.requests += 1;
         drop(counts);
         Ok(RequestPermit { guard: self.clone(), principal: principal.to_owned() })
     }
 
-    /// Takes this many events out of what the principal may publish: all of them or none.
+    /// Deducts this many events from the principal's publishing budget: all of them or none.
     pub fn publish(&self, principal: &str, events: u32, now_us: u64) -> Result<(), LimitError> {
         if events > self.limits().events_at_once() {
             return Err(LimitError::TooManyAtOnce);
         }
         let per_second = u64::from(self.limits().publishes_per_second.max(1));
         let mut counts = self.counts();
-        let taken = self.taken(&mut counts, principal, now_us)?;
+        let usage = self.usage_of(&mut counts, principal, now_us)?;
         let cost = u64::from(events) * EVENT;
-        if taken.budget < cost {
-            // A budget grows by as many millionths in a microsecond as there are events in a second.
-            let wait_us = (cost - taken.budget).div_ceil(per_second);
+        if usage.budget < cost {
+            // A budget grows by this many millionths per microsecond.
+            let wait_us = (cost - usage.budget).div_ceil(per_second);
             return Err(LimitError::PublishRate { retry_after_ms: wait_us.div_ceil(1000) });
         }
-        taken.budget -= cost;
+        usage.budget -= cost;
         Ok(())
     }
 
-    /// How many principals are being counted.
+    /// The number of principals being counted.
     pub fn principals(&self) -> usize {
         self.counts().principals.len()
     }
 
-    /// What the principal has taken, with its budget as of now. It is made room for, if it is new.
-    pub(super) fn taken<'c>(
+    /// The usage of a principal, with its budget as of now. Makes room if the principal is new.
+    pub(super) fn usage_of<'c>(
         &self,
-        counts: &'c mut Counts,
+        counts: &'c mut GuardCounts,
         principal: &str,
         now_us: u64,
-    ) -> Result<&'c mut Taken, LimitError> {
+    ) -> Result<&'c mut PrincipalUsage, LimitError> {
         let full = u64::from(self.limits().publish_burst) * EVENT;
         if !counts.principals.contains_key(principal) && counts.principals.len() >= MAX_PRINCIPALS {
-            counts.principals.retain(|_, taken| {
-                self.refill(taken, now_us);
-                let holds = taken.connections + taken.subscriptions + taken.requests;
-                holds > 0 || taken.budget < full
+            counts.principals.retain(|_, usage| {
+                self.refill(usage, now_us);
+                let holds = usage.connections + usage.subscriptions + usage.requests;
+                holds > 0 || usage.budget < full
             });
             if counts.principals.len() >= MAX_PRINCIPALS {
                 return Err(LimitError::Principals);
             }
         }
-        let new = Taken { budget: full, budget_at_us: now_us, ..Taken::default() };
-        let taken = counts.principals.entry(principal.to_owned()).or_insert(new);
-        self.refill(taken, now_us);
-        Ok(taken)
+        let new =
+            PrincipalUsage { budget: full, budget_at_us: now_us, ..PrincipalUsage::default() };
+        let usage = counts.principals.entry(principal.to_owned()).or_insert(new);
+        self.refill(usage, now_us);
+        Ok(usage)
     }
 
-    fn refill(&self, taken: &mut Taken, now_us: u64) {
-        let passed_us = now_us.saturating_sub(taken.budget_at_us);
+    fn refill(&self, usage: &mut PrincipalUsage, now_us: u64) {
+        let passed_us = now_us.saturating_sub(usage.budget_at_us);
         let gained = passed_us.saturating_mul(u64::from(self.limits().publishes_per_second.max(1)));
         let full = u64::from(self.limits().publish_burst) * EVENT;
-        taken.budget = taken.budget.saturating_add(gained).min(full);
-        taken.budget_at_us = taken.budget_at_us.max(now_us);
+        usage.budget = usage.budget.saturating_add(gained).min(full);
+        usage.budget_at_us = usage.budget_at_us.max(now_us);
     }
 
-    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+    pub(super) fn counts(&self) -> MutexGuard<'_, GuardCounts> {
         self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn give_back(&self, principal: &str, how: impl FnOnce(&mut Taken)) {
-        if let Some(taken) = self.counts().principals.get_mut(principal) {
-            how(taken);
+    pub(super) fn give_back(&self, principal: &str, how: impl FnOnce(&mut PrincipalUsage)) {
+        if let Some(usage) = self.counts().principals.get_mut(principal) {
+            how(usage);
         }
     }
 }
 
-/// One request that is under way. It is given back when this is dropped.
+/// A request in progress. Dropping this value ends it.
 #[derive(Debug)]
 pub struct RequestPermit {
     guard: Guard,
@@ -162,13 +163,13 @@ pub struct RequestPermit {
 
 impl Drop for RequestPermit {
     fn drop(&mut self) {
-        self.guard.give_back(&self.principal, |taken| {
-            taken.requests = taken.requests.saturating_sub(1);
+        self.guard.give_back(&self.principal, |usage| {
+            usage.requests = usage.requests.saturating_sub(1);
         });
     }
 }
 
-/// One subscription. It is given back when this is dropped.
+/// An admitted subscription. Dropping this value frees it.
 #[derive(Debug)]
 pub struct SubscriptionPermit {
     guard: Guard,
@@ -177,8 +178,8 @@ pub struct SubscriptionPermit {
 
 impl Drop for SubscriptionPermit {
     fn drop(&mut self) {
-        self.guard.give_back(&self.principal, |taken| {
-            taken.subscriptions = taken.subscriptions.saturating_sub(1);
+        self.guard.give_back(&self.principal, |usage| {
+            usage.subscriptions = usage.subscriptions.saturating_sub(1);
         });
     }
 }

@@ -1,7 +1,7 @@
-//! The public keys of an issuer of signed tokens (RFC 7517), kept and fetched again with restraint.
+//! The public keys of an issuer of signed tokens (RFC 7517), cached and refetched at limited intervals.
 //!
-//! Where the document comes from is behind [`JwksSource`]; a file is here, the network is elsewhere.
-//! A `kid` is only ever compared with those in the document: it never becomes a path or an address.
+//! [`JwksSource`] hides where the document comes from; the file source is here, the network is elsewhere. A
+//! `kid` is only compared with those in the document: it never becomes a path or an address.
 
 use std::fmt;
 use std::fs::File;
@@ -14,25 +14,25 @@ use jsonwebtoken::jwk::{
 };
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-/// How large a document of keys may be.
+/// The largest key document, in bytes.
 pub const MAX_JWKS_BYTES: u64 = 256 * 1024;
-/// How many keys of it are kept.
+/// The most keys that are kept from one document.
 pub const MAX_JWKS_KEYS: usize = 64;
-/// However many unknown keys are asked for, the document is fetched no more often than this.
+/// The shortest time between two fetches, however many unknown keys are requested.
 pub const MIN_REFETCH_US: u64 = 30_000_000;
-/// Keys are fetched anew when they are older, so that a withdrawn one goes.
+/// The age at which keys are fetched again, so that withdrawn ones disappear.
 const REFETCH_AFTER_US: u64 = 600_000_000;
-/// Keys that could not be fetched anew for so long are believed no more.
+/// The age at which keys that could not be refetched are no longer trusted.
 const MAX_AGE_US: u64 = 86_400_000_000;
 
-/// Where the keys come from. Whoever fetches over a network does so beforehand and hands over the
-/// newest document here: a request waits for this.
+/// Where the keys come from. A network source fetches beforehand and returns its newest document here,
+/// because a request waits for this call.
 pub trait JwksSource: Send + Sync + fmt::Debug {
-    /// The document as it is now.
+    /// Returns the current document.
     fn fetch(&self) -> Result<Vec<u8>, JwksError>;
 }
 
-/// A document of keys in a file.
+/// A key document in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileJwks(pub PathBuf);
 
@@ -49,7 +49,7 @@ impl JwksSource for FileJwks {
     }
 }
 
-/// The newest document that someone else fetched. Clones are the same.
+/// The newest document from a task that fetches it. Clones share it.
 #[derive(Debug, Clone)]
 pub struct FetchedJwks(Arc<Mutex<Result<Vec<u8>, JwksError>>>);
 
@@ -61,7 +61,7 @@ impl Default for FetchedJwks {
 }
 
 impl FetchedJwks {
-    /// This is what was fetched last, or why nothing was.
+    /// Stores the newest document, or why there is none.
     pub fn put(&self, fetched: Result<Vec<u8>, JwksError>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fetched;
     }
@@ -73,16 +73,16 @@ impl JwksSource for FetchedJwks {
     }
 }
 
-/// Why the keys of the issuer cannot be had.
+/// Why the issuer's keys are not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JwksError {
-    /// The source gave nothing, for this reason.
+    /// The source could not be read, for this reason.
     Unreadable(String),
-    /// The document is larger than any set of keys.
+    /// The document exceeds [`MAX_JWKS_BYTES`].
     TooLarge,
     /// The document is not a set of keys.
     Broken,
-    /// The keys are too old, and newer ones cannot be had.
+    /// The keys are too old, and newer ones are not available.
     TooOld,
 }
 
@@ -107,83 +107,84 @@ impl fmt::Display for JwksError {
 
 impl std::error::Error for JwksError {}
 
-/// A key, and the one algorithm that may be used with it.
-pub(crate) struct Key {
+/// A key, and the only algorithm that may be used with it.
+pub(crate) struct IssuerKey {
     pub(crate) kid: Option<String>,
     pub(crate) algorithm: Algorithm,
     pub(crate) public: DecodingKey,
 }
 
 /// The keys of an issuer, as last fetched.
-pub(crate) struct Keys {
+pub(crate) struct IssuerKeys {
     source: Box<dyn JwksSource>,
-    state: Mutex<State>,
+    cache: Mutex<KeyCache>,
 }
 
 #[derive(Default)]
-struct State {
-    keys: Arc<Vec<Key>>,
+struct KeyCache {
+    keys: Arc<Vec<IssuerKey>>,
     fetched_us: Option<u64>,
     tried_us: Option<u64>,
     error: Option<JwksError>,
 }
 
-impl Keys {
+impl IssuerKeys {
     pub(crate) fn new(source: Box<dyn JwksSource>) -> Self {
-        Keys { source, state: Mutex::default() }
+        IssuerKeys { source, cache: Mutex::default() }
     }
 
-    /// The keys, fetched anew if they are old or if none is wanted, but never too often.
+    /// Returns the keys. Fetches them first if they are old or none is wanted, but never too often.
     pub(crate) fn get(
         &self,
         now_us: u64,
-        is_wanted: impl Fn(&Key) -> bool,
-    ) -> Result<Arc<Vec<Key>>, JwksError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        is_wanted: impl Fn(&IssuerKey) -> bool,
+    ) -> Result<Arc<Vec<IssuerKey>>, JwksError> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = |since: Option<u64>, us: u64| {
             since.is_none_or(|since| now_us.saturating_sub(since) >= us)
         };
         let is_needed =
-            passed(state.fetched_us, REFETCH_AFTER_US) || !state.keys.iter().any(is_wanted);
-        if is_needed && passed(state.tried_us, MIN_REFETCH_US) {
-            state.tried_us = Some(now_us);
+            passed(cache.fetched_us, REFETCH_AFTER_US) || !cache.keys.iter().any(is_wanted);
+        if is_needed && passed(cache.tried_us, MIN_REFETCH_US) {
+            cache.tried_us = Some(now_us);
             match self.source.fetch().and_then(|document| parse(&document)) {
                 Ok(keys) => {
-                    state.keys = Arc::new(keys);
-                    state.fetched_us = Some(now_us);
-                    state.error = None;
+                    cache.keys = Arc::new(keys);
+                    cache.fetched_us = Some(now_us);
+                    cache.error = None;
                 }
-                Err(error) => state.error = Some(error),
+                Err(error) => cache.error = Some(error),
             }
         }
-        if passed(state.fetched_us, MAX_AGE_US) {
-            return Err(state.error.clone().unwrap_or(JwksError::TooOld));
+        if passed(cache.fetched_us, MAX_AGE_US) {
+            return Err(cache.error.clone().unwrap_or(JwksError::TooOld));
         }
-        Ok(Arc::clone(&state.keys))
+        Ok(Arc::clone(&cache.keys))
     }
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for IssuerKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("IssuerKeys").field("source", &self.source).finish_non_exhaustive()
     }
 }
 
-/// The keys of a document that can be used. Others are passed over, as the standard wants.
-fn parse(document: &[u8]) -> Result<Vec<Key>, JwksError> {
+/// The usable keys of a document. Others are skipped, as the standard requires.
+fn parse(document: &[u8]) -> Result<Vec<IssuerKey>, JwksError> {
     if document.len() as u64 > MAX_JWKS_BYTES {
         return Err(JwksError::TooLarge);
     }
     let document: serde_json::Value =
         serde_json::from_slice(document).map_err(|_| JwksError::Broken)?;
     let keys = document.get("keys").and_then(|keys| keys.as_array()).ok_or(JwksError::Broken)?;
-    let usable = keys.iter().filter_map(|key| usable(serde_json::from_value(key.clone()).ok()?));
+    let usable =
+        keys.iter().filter_map(|key| usable_key(serde_json::from_value(key.clone()).ok()?));
     Ok(usable.take(MAX_JWKS_KEYS).collect())
 }
 
-/// The key, if it is a public one for signatures of a kind that is believed. What it is for is read
-/// from the key, never from a token, so that no token can choose a weaker way.
-fn usable(jwk: Jwk) -> Option<Key> {
+/// Returns the key if it is a public key for a supported signature algorithm. The algorithm is read from the
+/// key, never from a token, so that no token can choose a weaker one.
+fn usable_key(jwk: Jwk) -> Option<IssuerKey> {
     let (algorithm, named) = match &jwk.algorithm {
         AlgorithmParameters::EllipticCurve(it) if it.curve == EllipticCurve::P256 => {
             (Algorithm::ES256, KeyAlgorithm::ES256)
@@ -204,5 +205,5 @@ fn usable(jwk: Jwk) -> Option<Key> {
         return None;
     }
     let public = DecodingKey::from_jwk(&jwk).ok()?;
-    Some(Key { kid: jwk.common.key_id, algorithm, public })
+    Some(IssuerKey { kid: jwk.common.key_id, algorithm, public })
 }

@@ -1,8 +1,8 @@
 //! Signed tokens of a configured issuer (§10.3.1, RFC 7519, RFC 8725).
 //!
-//! The issuer, the audience and the algorithms come from the configuration, the algorithm of a key
-//! from the key. A token is believed only where all agree. Never `none`, never a shared secret, and
-//! nothing that the header of a token points at is ever fetched.
+//! The issuer, the audience and the algorithms come from the configuration; the algorithm of a key comes
+//! from the key. A token is accepted only if all agree. The algorithm `none` and shared secrets are never
+//! accepted, and nothing that a token's header points at is ever fetched.
 
 use std::fmt;
 
@@ -11,42 +11,43 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde::Deserialize;
 
-use crate::access::jwks::{JwksError, JwksSource, Key, Keys};
+use crate::access::jwks::{IssuerKey, IssuerKeys, JwksError, JwksSource};
 use crate::access::principal::{Hears, HearsText, Principal, Scope, Scopes, is_name, name_list};
 
-/// How far the clocks of issuer and hub may be apart.
+/// The largest accepted difference between the clocks of issuer and hub.
 pub const CLOCK_SKEW_SECONDS: i64 = 60;
-/// How long the name of a key may be.
+/// The longest name of a key, in bytes.
 const MAX_KID_BYTES: usize = 256;
 
-/// Which signed tokens are believed.
+/// Which signed tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JwtConfig {
     /// The issuer, exactly as in the claim `iss`.
     pub issuer: String,
-    /// What the claim `aud` must name.
+    /// The value that the claim `aud` must contain.
     pub audience: String,
-    /// How tokens may be signed.
+    /// The accepted signature algorithms.
     pub algorithms: Vec<JwtAlgorithm>,
-    /// Where the keys of the issuer are, if they are in a file.
+    /// The issuer's keys, if they are in a file.
     #[serde(default)]
     pub jwks_file: Option<std::path::PathBuf>,
-    /// Where they are, if they are on the network: an https address, or one on this machine.
+    /// The issuer's keys, if they are on the network: an https address, or an address on this machine.
     #[serde(default)]
     pub jwks_uri: Option<String>,
-    /// What stands before the names of our scopes in the claim `scope`, such as `aaep:`.
+    /// The prefix of our scope names in the claim `scope`, such as `aaep:`.
     #[serde(default)]
     pub scope_prefix: String,
-    /// Which agents the holders hear, where the claim `aaep_hears` does not say.
+    /// Which agents the holders hear, unless the claim `aaep_hears` says.
     #[serde(default)]
     pub hears: Hears,
-    /// Whose the holders are, where the claim `aaep_for` does not say; each its own, if empty.
+    /// The people or groups that the holders belong to, unless the claim `aaep_for` says. If empty, each
+    /// holder belongs to itself.
     #[serde(default, rename = "for")]
     pub owners: Vec<String>,
 }
 
-/// A way of signing that can be configured.
+/// A signature algorithm that can be configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum JwtAlgorithm {
     /// ECDSA with P-256 and SHA-256.
@@ -73,29 +74,29 @@ impl From<JwtAlgorithm> for Algorithm {
 /// Why a signed token was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JwtError {
-    /// It is not a signed token at all, or signed in a way that nobody should use.
+    /// It is not a signed token, or its algorithm is insecure.
     Malformed,
-    /// It is signed in a way that is not configured.
+    /// Its algorithm is not configured.
     Algorithm,
-    /// It insists on something that the hub does not know.
+    /// It requires an extension that the hub does not know.
     Critical,
-    /// The issuer has no such key.
+    /// The issuer has no matching key.
     UnknownKey,
     /// The signature is wrong.
     Signature,
-    /// A claim is missing or of the wrong form.
+    /// A claim is missing or has the wrong form.
     Claims,
-    /// It is from someone else.
+    /// It comes from another issuer.
     Issuer,
-    /// It is for someone else.
+    /// It is meant for another audience.
     Audience,
-    /// It is too late.
+    /// It has expired.
     Expired,
-    /// It is too early.
+    /// It is not valid yet.
     NotYet,
     /// It names no scope of this hub.
     NoScopes,
-    /// The keys of the issuer cannot be had.
+    /// The issuer's keys are not available.
     Keys(JwksError),
 }
 
@@ -131,9 +132,9 @@ impl fmt::Display for JwtError {
 impl std::error::Error for JwtError {}
 
 #[derive(Deserialize)]
-struct Claims {
+struct JwtClaims {
     iss: String,
-    aud: Audience,
+    aud: AudienceClaim,
     sub: String,
     exp: f64,
     nbf: Option<f64>,
@@ -146,33 +147,33 @@ struct Claims {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Audience {
+enum AudienceClaim {
     One(String),
     Several(Vec<String>),
 }
 
-impl Audience {
+impl AudienceClaim {
     fn names(&self, audience: &str) -> bool {
         match self {
-            Audience::One(it) => it == audience,
-            Audience::Several(them) => them.iter().any(|it| it == audience),
+            AudienceClaim::One(it) => it == audience,
+            AudienceClaim::Several(them) => them.iter().any(|it| it == audience),
         }
     }
 }
 
-/// The issuer that is believed.
+/// The trusted issuer and its keys.
 #[derive(Debug)]
-pub(crate) struct Issuer {
+pub(crate) struct JwtIssuer {
     config: JwtConfig,
-    keys: Keys,
+    keys: IssuerKeys,
 }
 
-impl Issuer {
+impl JwtIssuer {
     pub(crate) fn new(config: JwtConfig, source: Box<dyn JwksSource>) -> Self {
-        Issuer { config, keys: Keys::new(source) }
+        JwtIssuer { config, keys: IssuerKeys::new(source) }
     }
 
-    /// Who holds this token.
+    /// Returns the principal that holds this token.
     pub(crate) fn verify(&self, token: &str, now: Now) -> Result<Principal, JwtError> {
         let header = decode_header(token).map_err(|_| JwtError::Malformed)?;
         let algorithms = &self.config.algorithms;
@@ -185,28 +186,28 @@ impl Issuer {
         if header.kid.as_ref().is_some_and(|kid| kid.len() > MAX_KID_BYTES) {
             return Err(JwtError::UnknownKey);
         }
-        let is_wanted = |key: &Key| {
+        let is_wanted = |key: &IssuerKey| {
             key.algorithm == header.alg
                 && header.kid.as_ref().is_none_or(|kid| key.kid.as_ref() == Some(kid))
         };
         let keys = self.keys.get(now.monotonic_us, is_wanted).map_err(JwtError::Keys)?;
-        let wanted: Vec<&Key> = keys.iter().filter(|key| is_wanted(key)).collect();
-        // Without a name the key must be plain, or a token could be tried on all of them.
+        let wanted: Vec<&IssuerKey> = keys.iter().filter(|key| is_wanted(key)).collect();
+        // Without a name the key must be unambiguous, or a token could be tried against all of them.
         if wanted.is_empty() || header.kid.is_none() && wanted.len() > 1 {
             return Err(JwtError::UnknownKey);
         }
         let mut outcome = Err(JwtError::UnknownKey);
         for key in wanted {
-            outcome = claims(token, key);
+            outcome = verified_claims(token, key);
             if !matches!(outcome, Err(JwtError::Signature)) {
                 break;
             }
         }
-        self.judge(outcome?, now)
+        self.principal_from(outcome?, now)
     }
 
-    /// What the claims of a token with a good signature allow.
-    fn judge(&self, claims: Claims, now: Now) -> Result<Principal, JwtError> {
+    /// Turns the claims of a token with a valid signature into a principal.
+    fn principal_from(&self, claims: JwtClaims, now: Now) -> Result<Principal, JwtError> {
         if claims.iss != self.config.issuer {
             return Err(JwtError::Issuer);
         }
@@ -245,14 +246,13 @@ impl Issuer {
     }
 }
 
-/// The claims, if the signature is right. Who, for whom and when is judged by the caller, with the
-/// caller's clock.
-fn claims(token: &str, key: &Key) -> Result<Claims, JwtError> {
+/// The claims, if the signature is right. The caller checks issuer, audience and time, with its own clock.
+fn verified_claims(token: &str, key: &IssuerKey) -> Result<JwtClaims, JwtError> {
     let mut validation = Validation::new(key.algorithm);
     validation.validate_exp = false;
     validation.validate_aud = false;
     validation.required_spec_claims.clear();
-    match decode::<Claims>(token, &key.public, &validation) {
+    match decode::<JwtClaims>(token, &key.public, &validation) {
         Ok(token) => Ok(token.claims),
         Err(error) => Err(match error.kind() {
             ErrorKind::Json(_) | ErrorKind::Utf8(_) => JwtError::Claims,
@@ -263,7 +263,7 @@ fn claims(token: &str, key: &Key) -> Result<Claims, JwtError> {
     }
 }
 
-/// Seconds as microseconds; beyond what can be said, the end of time.
+/// Converts seconds to microseconds, saturating at the ends of the range.
 fn micros(seconds: f64) -> i64 {
     #[expect(clippy::cast_possible_truncation, reason = "a float is cut to the nearest that fits")]
     let micros = (seconds * 1_000_000.0) as i64;

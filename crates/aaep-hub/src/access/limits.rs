@@ -1,56 +1,57 @@
-//! How much anyone may take of the hub, as numbers with names (T4 in §10.2.2).
+//! The limits on each principal's use of the hub (T4 in §10.2.2).
 //!
-//! The numbers only; [`Guard`](crate::access::Guard) counts them.
+//! This file has only the numbers; [`Guard`](crate::access::Guard) enforces them.
 
 use std::fmt;
 
 use aaep::handshake::ReasonCode;
 use serde::Deserialize;
 
-/// How many events one request may have, whatever is configured: what they bring is stored in one commit.
+/// The most events in one request, whatever is configured, because they are stored in one commit.
 pub const MAX_EVENTS_AT_ONCE: u32 = 4096;
 
-/// The limits of a hub. Every one can be configured.
+/// The limits of a hub. All of them can be configured.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// How large the body of a request may be. §8.3 wants at least 64 KiB and advises 1 MiB.
+    /// The largest request body. §8.3 requires at least 64 KiB and recommends 1 MiB.
     pub body_bytes: usize,
-    /// How large the head of a request may be.
+    /// The largest request head.
     pub header_bytes: usize,
-    /// How many connections there may be at once, of everyone together.
+    /// The most connections at once, of all principals together.
     pub connections: usize,
-    /// How many of them one principal may have.
+    /// The most connections of one principal.
     pub connections_per_principal: usize,
-    /// How many requests of one principal may be under way at once.
+    /// The most requests of one principal in progress at once.
     pub requests_per_principal: usize,
-    /// How many bytes of memory the histories of sessions and what is kept for subscribers may take.
+    /// The memory for session histories and for subscribers, in bytes.
     pub memory_bytes: usize,
-    /// How many bytes of the histories one principal may take. What leaves memory stays stored.
+    /// The part of the histories that one principal may use, in bytes. Events that leave memory stay stored.
     pub memory_bytes_per_principal: usize,
-    /// How many sessions of one principal may run at once.
+    /// The most running sessions of one principal.
     pub sessions_per_principal: usize,
-    /// How many bytes of running sessions of one principal may be stored. They are never swept.
+    /// The most stored bytes of one principal's running sessions. They are never swept.
     pub running_bytes_per_principal: u64,
-    /// How many questions of one principal may be open at once.
+    /// The most open asks of one principal.
     pub asks_per_principal: usize,
-    /// After how long without an event a session ends by itself, if its agent is not connected; 0 for never.
+    /// The time without an event after which a session whose agent is not connected ends by itself; 0 for
+    /// never.
     pub silent_session_ms: u64,
-    /// How many subscriptions one principal may have at once.
+    /// The most subscriptions of one principal.
     pub subscriptions_per_principal: usize,
-    /// How many events one principal may publish in a second, over time.
+    /// The most events per second that one principal may publish over time.
     pub publishes_per_second: u32,
-    /// How many events it may publish at once, after it was quiet; in one request no more than
-    /// [`MAX_EVENTS_AT_ONCE`].
+    /// The most events that it may publish at once after being quiet; at most [`MAX_EVENTS_AT_ONCE`] in one
+    /// request.
     pub publish_burst: u32,
-    /// How long a connection may say nothing before it is closed.
+    /// How long a connection may be silent before it is closed.
     pub idle_ms: u64,
     /// How long TLS and the first request may take.
     pub handshake_ms: u64,
 }
 
 impl Limits {
-    /// How many events one request may have.
+    /// The most events in one request.
     pub fn events_at_once(&self) -> u32 {
         self.publish_burst.min(MAX_EVENTS_AT_ONCE)
     }
@@ -82,36 +83,36 @@ impl Default for Limits {
 /// Which limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitError {
-    /// The hub has as many connections as it takes.
+    /// The hub has as many connections as it accepts.
     Connections,
     /// The principal has as many connections as it may have.
     ConnectionsOfPrincipal,
     /// The program has as many connections as it may have.
     ConnectionsOfProgram,
-    /// The principal has as many requests under way as it may have.
+    /// The principal has as many requests in progress as it may have.
     RequestsOfPrincipal,
-    /// The hub has as many subscriptions as it takes.
+    /// The hub has as many subscriptions as it accepts.
     Subscriptions,
     /// The principal has as many subscriptions as it may have.
     SubscriptionsOfPrincipal,
-    /// The principal publishes too fast; the same is welcome after a while.
+    /// The principal publishes too fast. The same request succeeds after a while.
     PublishRate {
-        /// After how many milliseconds.
+        /// How long to wait.
         retry_after_ms: u64,
     },
-    /// More events came at once than will ever be taken at once.
+    /// The request has more events than will ever be accepted at once.
     TooManyAtOnce,
-    /// More different principals are here than the hub can keep apart.
+    /// There are more principals than the hub can count separately.
     Principals,
 }
 
 impl LimitError {
-    /// What the handshake says (§5.5.3).
+    /// The reason code in the handshake (§5.5.3).
     pub fn reason_code(self) -> ReasonCode {
         ReasonCode::RateLimit
     }
 
-    /// The status of the HTTP answer.
+    /// The status of the HTTP response.
     pub fn status(self) -> u16 {
         match self {
             LimitError::Connections | LimitError::Subscriptions | LimitError::Principals => 503,
@@ -120,7 +121,7 @@ impl LimitError {
         }
     }
 
-    /// After how many seconds it is worth trying again, for `retry_after_seconds` and `Retry-After`.
+    /// How long to wait before trying again, for `retry_after_seconds` and `Retry-After`.
     pub fn retry_after_seconds(self) -> u64 {
         match self {
             LimitError::PublishRate { retry_after_ms } => retry_after_ms.div_ceil(1000).max(1),

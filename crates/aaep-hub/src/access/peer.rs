@@ -1,6 +1,6 @@
-//! The other end of a connection, as the socket and TLS know it.
+//! The other end of a connection, as the socket and TLS report it.
 //!
-//! Nothing here comes from headers: what a peer writes about itself is never believed.
+//! Nothing here comes from headers: a peer's statements about itself are not trusted.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use crate::access::ClientCertificate;
 /// Where a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// The address, as the socket has it.
+    /// The address that the socket reports.
     pub address: PeerAddress,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
-    /// The certificate of the client, after TLS has verified it against the configured authority.
+    /// The client's certificate, after TLS has verified it against the configured authority.
     pub certificate: Option<ClientCertificate>,
 }
 
@@ -22,10 +22,9 @@ pub struct Peer {
 pub enum PeerAddress {
     /// A network address, of this machine or of another.
     Ip(IpAddr),
-    /// A Unix socket or named pipe whose other end runs as the same user, as the system says
-    /// (§10.1.1).
+    /// A Unix socket or named pipe whose other end runs as the same user, as the system reports (§10.1.1).
     SameUser,
-    /// The same, but the other end runs as the user with this number.
+    /// A Unix socket or named pipe whose other end runs as the user with this number.
     OtherUser(u32),
 }
 
@@ -50,7 +49,7 @@ impl Peer {
         Peer { address: PeerAddress::OtherUser(user_id), is_tls: false, certificate: None }
     }
 
-    /// Whether the bytes never left this machine.
+    /// Whether the connection stays on this machine.
     pub fn is_local(&self) -> bool {
         match self.address {
             PeerAddress::Ip(address) => is_loopback(address),
@@ -59,7 +58,7 @@ impl Peer {
     }
 }
 
-/// Whether an address is that of this machine alone, also when IPv4 is written as IPv6.
+/// Whether an address reaches only this machine, including IPv4 written as IPv6.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

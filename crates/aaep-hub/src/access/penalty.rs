@@ -1,10 +1,10 @@
-//! Penalties for sources that send wrong credentials, as sshd has them.
+//! Penalties for sources that send wrong credentials, as in sshd.
 //!
-//! After a few wrong credentials from one source, further ones of it are not checked for a while, which gets longer
-//! with each that is wrong: a guess that is not checked tells nothing. Two kinds are checked all the same: a credential
-//! that was good lately, so that a guesser does not keep out those who are known, and the one that was wrong just now,
-//! because a program that repeats it is not guessing. Other sources notice nothing. Memory is bounded. No clock:
-//! whoever asks brings the time.
+//! After a few wrong credentials from one source, its further ones are not checked for a while, and the
+//! pause grows with each wrong one: a guess that is not checked reveals nothing. Two kinds are checked all
+//! the same: a credential that was good lately, so that an attacker does not lock out known principals, and
+//! the one that was wrong just now, because a program that repeats it is not guessing. Other sources are not
+//! affected. Memory is bounded. This file reads no clock: callers pass the time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,38 +15,39 @@ use sha2::{Digest as _, Sha256};
 
 use crate::access::PeerAddress;
 
-/// How many sources are remembered. The one that has been quiet for longest makes room.
+/// The most sources that are remembered. The one that has been quiet the longest makes room.
 pub(crate) const MAX_SOURCES: usize = 4096;
 
-/// How many credentials that were good are remembered, and for how long. The oldest makes room.
+/// The most good credentials that are remembered, and for how long. The oldest makes room.
 const MAX_GOOD: usize = 4096;
 const GOOD_US: u64 = 24 * 3600 * 1_000_000;
 
-/// How many wrong credentials are checked at once, as typing errors and old tokens are.
-const FREE: u32 = 10;
+/// The number of wrong credentials that are checked without a pause, to allow for typing errors and old
+/// tokens.
+const FREE_FAILURES: u32 = 10;
 
-/// How long nothing is checked after that, and how long at most.
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(10);
+/// The first and the longest pause in checking after that.
+const FIRST_PENALTY: Duration = Duration::from_millis(100);
+const LONGEST_PENALTY: Duration = Duration::from_secs(10);
 
-/// In which time one wrong credential is forgiven, and how many are counted at most.
+/// The time after which one wrong credential is forgiven, and the most that are counted.
 const FORGIVEN_US: u64 = 10_000_000;
 const MAX_FAILURES: u32 = 64;
 
-/// Remembers who failed. Clones remember together.
+/// Remembers which sources failed. Clones share their memory.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Penalties {
+pub(crate) struct CredentialPenalties {
     shared: Arc<Mutex<PenaltyState>>,
 }
 
 #[derive(Debug, Default)]
 struct PenaltyState {
-    sources: HashMap<Source, Failures>,
-    /// When each was good last.
+    sources: HashMap<PenaltySource, SourceFailures>,
+    /// When each credential was last good.
     good: HashMap<CredentialHash, u64>,
 }
 
-/// A credential, as far as it is remembered.
+/// The hash of a credential. The credential itself is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CredentialHash([u8; 32]);
 
@@ -56,9 +57,10 @@ impl CredentialHash {
     }
 }
 
-/// Where credentials come from. One person has many addresses of IPv6, which differ in their second half.
+/// Where credentials come from. For IPv6 only the first half of the address counts, because one person has
+/// many addresses that differ in the second half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Source {
+enum PenaltySource {
     V4(Ipv4Addr),
     V6([u16; 4]),
     SameUser,
@@ -66,48 +68,48 @@ enum Source {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Failures {
+struct SourceFailures {
     count: u32,
-    /// Since when the last of them is being forgiven.
+    /// When forgiving of the last failure began.
     since_us: u64,
     last_us: u64,
-    /// What was wrong last.
+    /// The last wrong credential.
     last_wrong: Option<CredentialHash>,
-    /// Until when nothing is checked.
+    /// The time until which nothing is checked.
     penalty_until_us: u64,
-    /// How many are being checked.
+    /// The number of checks in progress.
     checking: u32,
 }
 
-/// One credential may be checked.
+/// Permission to check one credential.
 #[derive(Debug)]
 pub(crate) struct CredentialCheck {
-    source: Source,
+    source: PenaltySource,
     credential: CredentialHash,
-    penalties: Penalties,
+    penalties: CredentialPenalties,
 }
 
-/// Nothing of this source is checked now. The time after which it is worth trying again.
+/// Nothing from this source is checked now. Says when to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyFailures {
     pub(crate) retry_after: Duration,
 }
 
-impl Penalties {
-    /// Whether a credential may be checked now.
+impl CredentialPenalties {
+    /// Starts the check of a credential, if it may be checked now.
     pub(crate) fn begin_check(
         &self,
         from: &PeerAddress,
         credential: CredentialHash,
         now_us: u64,
     ) -> Result<CredentialCheck, TooManyFailures> {
-        let source = Source::of(from);
+        let source = PenaltySource::of(from);
         let mut state = self.state();
         let is_known = state.good.get(&credential).is_some_and(|at| now_us <= at + GOOD_US);
         state.make_room(source);
         let failures = state.sources.entry(source).or_default();
         failures.forgive(now_us);
-        let is_free = failures.count + failures.checking < FREE;
+        let is_free = failures.count + failures.checking < FREE_FAILURES;
         let is_over = failures.penalty_until_us <= now_us && failures.checking == 0;
         if !(is_known || is_free || is_over || failures.last_wrong == Some(credential)) {
             let left_us = failures.penalty_until_us.saturating_sub(now_us);
@@ -124,7 +126,7 @@ impl Penalties {
 }
 
 impl CredentialCheck {
-    /// It is good.
+    /// Notes that the credential is good.
     pub(crate) fn succeed(self, now_us: u64) {
         let mut state = self.penalties.state();
         if state.good.len() >= MAX_GOOD && !state.good.contains_key(&self.credential) {
@@ -134,7 +136,7 @@ impl CredentialCheck {
         state.good.insert(self.credential, now_us);
     }
 
-    /// It is wrong.
+    /// Notes that the credential is wrong.
     pub(crate) fn fail(self, now_us: u64) {
         let mut state = self.penalties.state();
         state.good.remove(&self.credential);
@@ -144,8 +146,8 @@ impl CredentialCheck {
             return;
         }
         failures.count = (failures.count + 1).min(MAX_FAILURES);
-        if let Some(beyond) = failures.count.checked_sub(FREE) {
-            let penalty = FIRST.saturating_mul(1 << beyond.min(16)).min(LONGEST);
+        if let Some(beyond) = failures.count.checked_sub(FREE_FAILURES) {
+            let penalty = FIRST_PENALTY.saturating_mul(1 << beyond.min(16)).min(LONGEST_PENALTY);
             let penalty_us = u64::try_from(penalty.as_micros()).unwrap_or(u64::MAX);
             failures.penalty_until_us = now_us.saturating_add(penalty_us);
         }
@@ -162,11 +164,11 @@ impl Drop for CredentialCheck {
 }
 
 impl PenaltyState {
-    fn make_room(&mut self, new: Source) {
+    fn make_room(&mut self, new: PenaltySource) {
         if self.sources.len() < MAX_SOURCES || self.sources.contains_key(&new) {
             return;
         }
-        // Those whose credentials are being checked are few, and stay.
+        // Sources with a check in progress are few, and stay.
         let quiet = self.sources.iter().filter(|(_, failures)| failures.checking == 0);
         let longest = quiet.min_by_key(|(_, failures)| failures.last_us).map(|(source, _)| *source);
         if let Some(source) = longest {
@@ -175,7 +177,7 @@ impl PenaltyState {
     }
 }
 
-impl Failures {
+impl SourceFailures {
     fn forgive(&mut self, now_us: u64) {
         let passed = now_us.saturating_sub(self.since_us) / FORGIVEN_US;
         let forgiven = u32::try_from(passed).unwrap_or(u32::MAX);
@@ -188,18 +190,18 @@ impl Failures {
     }
 }
 
-impl Source {
+impl PenaltySource {
     fn of(address: &PeerAddress) -> Self {
         match address {
             PeerAddress::Ip(address) => match address.to_canonical() {
-                IpAddr::V4(address) => Source::V4(address),
+                IpAddr::V4(address) => PenaltySource::V4(address),
                 IpAddr::V6(address) => {
                     let [one, two, three, four, ..] = address.segments();
-                    Source::V6([one, two, three, four])
+                    PenaltySource::V6([one, two, three, four])
                 }
             },
-            PeerAddress::SameUser => Source::SameUser,
-            PeerAddress::OtherUser(user_id) => Source::OtherUser(*user_id),
+            PeerAddress::SameUser => PenaltySource::SameUser,
+            PeerAddress::OtherUser(user_id) => PenaltySource::OtherUser(*user_id),
         }
     }
 }
@@ -212,15 +214,20 @@ mod tests {
         PeerAddress::Ip(address.parse().expect("an address"))
     }
 
-    /// Shows a credential that is wrong. Whether it was checked.
-    fn guess(penalties: &Penalties, from: &PeerAddress, guess: &str, now_us: u64) -> bool {
+    /// Presents a wrong credential. Returns whether it was checked.
+    fn guess(
+        penalties: &CredentialPenalties,
+        from: &PeerAddress,
+        guess: &str,
+        now_us: u64,
+    ) -> bool {
         let check = penalties.begin_check(from, CredentialHash::of(guess), now_us);
         check.map(|check| check.fail(now_us)).is_ok()
     }
 
     #[test]
     fn hardly_any_guess_of_a_flood_is_checked_and_in_the_end_it_is_forgiven() {
-        let penalties = Penalties::default();
+        let penalties = CredentialPenalties::default();
         let here = from("127.0.0.1");
         // A thousand guesses a second, for a minute.
         let checked = |from_us: u64| {
@@ -230,19 +237,24 @@ mod tests {
         assert_eq!(checked(0), 22, "ten at once, and then fewer and fewer");
         assert!(checked(60_000_000) < 10);
         let later = 120_000_000 + u64::from(MAX_FAILURES) * FORGIVEN_US;
-        assert!((0..FREE).all(|number| guess(&penalties, &here, &number.to_string(), later)));
+        assert!((0..FREE_FAILURES).all(|number| guess(
+            &penalties,
+            &here,
+            &number.to_string(),
+            later
+        )));
     }
 
     #[test]
     fn what_was_good_lately_and_other_sources_are_checked_at_once() {
-        let penalties = Penalties::default();
+        let penalties = CredentialPenalties::default();
         let (here, good) = (from("127.0.0.1"), CredentialHash::of("good"));
         penalties.begin_check(&here, good, 0).expect("a check").succeed(0);
         for number in 0..100 {
             guess(&penalties, &here, &number.to_string(), 0);
         }
         let refused = penalties.begin_check(&here, CredentialHash::of("new"), 0);
-        assert_eq!(refused.expect_err("a penalty").retry_after, FIRST);
+        assert_eq!(refused.expect_err("a penalty").retry_after, FIRST_PENALTY);
         assert!(penalties.begin_check(&here, good, 0).is_ok());
         assert!(penalties.begin_check(&here, good, GOOD_US + 1).is_ok(), "the penalty is over");
         assert!(guess(&penalties, &from("127.0.0.2"), "new", 0));
@@ -250,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_program_that_repeats_an_old_token_is_not_guessing() {
-        let penalties = Penalties::default();
+        let penalties = CredentialPenalties::default();
         let here = from("127.0.0.1");
         assert!((0..100).all(|_| guess(&penalties, &here, "revoked", 0)));
         assert!(guess(&penalties, &here, "new", 0), "and keeps nobody out");
@@ -258,12 +270,12 @@ mod tests {
 
     #[test]
     fn a_flood_at_one_moment_is_not_checked_either() {
-        let penalties = Penalties::default();
+        let penalties = CredentialPenalties::default();
         let here = from("::ffff:127.0.0.1");
         let begin =
             |number: u32| penalties.begin_check(&here, CredentialHash::of(&number.to_string()), 0);
         let checks: Vec<_> = (0..1000).filter_map(|number| begin(number).ok()).collect();
-        assert_eq!(checks.len(), FREE as usize);
+        assert_eq!(checks.len(), FREE_FAILURES as usize);
         assert!(!guess(&penalties, &from("127.0.0.1"), "one more", 0), "it is the same source");
         drop(checks);
         assert!(begin(0).is_ok());
@@ -271,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_crowd_of_sources_takes_bounded_memory_and_one_network_is_one_source() {
-        let penalties = Penalties::default();
+        let penalties = CredentialPenalties::default();
         for number in 0..u32::try_from(2 * MAX_SOURCES).expect("a number") {
             let address = PeerAddress::Ip(IpAddr::V4(Ipv4Addr::from(number)));
             let hash = CredentialHash::of(&number.to_string());
@@ -281,10 +293,10 @@ mod tests {
         }
         assert_eq!(penalties.state().sources.len(), MAX_SOURCES);
         assert_eq!(penalties.state().good.len(), MAX_GOOD);
-        for number in 0..=FREE {
+        for number in 0..=FREE_FAILURES {
             let address = from(&format!("2001:db8::{number:x}"));
             let is_checked = guess(&penalties, &address, &number.to_string(), u64::MAX / 2);
-            assert_eq!(is_checked, number < FREE);
+            assert_eq!(is_checked, number < FREE_FAILURES);
         }
     }
 }

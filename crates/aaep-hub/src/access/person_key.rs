@@ -1,8 +1,8 @@
-//! The person's key: what the person's own programs have and agents lack (ruling 37).
+//! The person's key: the secret that the person's own programs have and agents lack (ruling 37).
 //!
-//! A file that only its user can read, made when the hub first starts. Whoever presents it is the
-//! person. Other programs of the same user could read it, and `docs/security.md` says so; programs of
-//! other users cannot.
+//! It is in a file that only its user can read, made when the hub first starts. A program that presents it
+//! acts for the person. Other programs of the same user could read it, as `docs/security.md` explains;
+//! programs of other users cannot.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -13,20 +13,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::access::token::TokenHash;
 
-/// How the file is called, beside the file of the tokens.
+/// The name of the file, which is in the same folder as the token file.
 pub const PERSON_KEY_FILE: &str = "person.key";
 
-/// What every such key begins with, so that people and hubs tell it from a token. A hub that does not
-/// know the key of somebody takes them for a local program without a credential.
+/// The start of every such key, so that people and hubs can tell it from a token. A hub that does not know a
+/// person's key treats its sender as a local program without a credential.
 pub(crate) const PERSON_KEY_PREFIX: &str = "aaep-person_";
 
-/// How many characters follow.
+/// The number of characters after the prefix.
 const KEY_CHARS: usize = 43;
 
 /// How much of the file is read: more than any key has.
 const MAX_BYTES: u64 = 1024;
 
-/// The key, as the hub compares it. The secret itself is not kept.
+/// The hash of the key, for comparison. The secret itself is not kept.
 #[derive(Clone, Copy)]
 pub struct PersonKey(TokenHash);
 
@@ -37,13 +37,13 @@ impl std::fmt::Debug for PersonKey {
 }
 
 impl PersonKey {
-    /// Where the key is that belongs to this file of tokens.
+    /// The path of the key that belongs to this token file.
     pub fn path_beside(tokens: &Path) -> PathBuf {
         tokens.with_file_name(PERSON_KEY_FILE)
     }
 
-    /// Reads the key, and makes one first where there is none. Where none can be made, as in a folder
-    /// that cannot be written, there is none, and the log says so: then nobody is the person.
+    /// Reads the key, and makes one first if there is none. If none can be made, for example because the
+    /// folder cannot be written, it logs a warning and returns `None`: then nobody can act as the person.
     pub fn load_or_make(path: &Path) -> io::Result<Option<Self>> {
         let secret = match read_person_key(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
@@ -69,8 +69,8 @@ impl PersonKey {
     }
 }
 
-/// The key in a file, for the person's own programs. A file that other users can read or change is not
-/// used.
+/// Reads the key from a file, for the person's own programs. Refuses a file that other users can read or
+/// change.
 pub fn read_person_key(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     if is_open_to_others(&file.metadata()?) {
@@ -91,7 +91,7 @@ pub fn read_person_key(path: &Path) -> io::Result<String> {
     Ok(key.to_owned())
 }
 
-/// Makes a key. If another program makes one at the same moment, the one that was first counts.
+/// Makes a key. If another program makes one at the same moment, the first one counts.
 fn make(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| io::Error::other("the system gave no randomness"))?;
@@ -114,7 +114,7 @@ fn make(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Whether a text has the form of a key of some person.
+/// Whether a text has the form of a person's key, of this hub or another.
 pub fn is_person_key(text: &str) -> bool {
     text.strip_prefix(PERSON_KEY_PREFIX).is_some_and(|rest| {
         rest.len() == KEY_CHARS
@@ -128,7 +128,7 @@ fn is_open_to_others(metadata: &std::fs::Metadata) -> bool {
     metadata.mode() & 0o077 != 0
 }
 
-// Elsewhere the folder of the user's configuration is the user's own, and has no such modes.
+// On other systems the user's configuration folder belongs to the user, and there are no such modes.
 #[cfg(not(unix))]
 fn is_open_to_others(_: &std::fs::Metadata) -> bool {
     false

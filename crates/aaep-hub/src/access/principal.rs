@@ -1,7 +1,8 @@
-//! Who came in, what they may do, whose they are, and which agents they hear (§10.3.2, rulings 14, 36, 37).
+//! Principals: what they may do, which owners they belong to, and which agents they hear (§10.3.2, rulings
+//! 14, 36, 37).
 //!
-//! A principal is the outcome of authentication. Nothing here decides whether a proof is good, and
-//! nothing ever widens what a proof allows.
+//! A principal is the result of authentication. This file does not decide whether a credential is valid, and
+//! nothing here ever widens what a credential allows.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,50 +13,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::AccessError;
 
-/// How many agents a list of [`Hears`] may name.
+/// The most agents that a list of [`Hears`] may name.
 pub const MAX_HEARS: usize = 256;
-/// How many characters the name of a principal or of an agent may have.
+/// The longest name of a principal or of an agent, in characters.
 pub const MAX_NAME_CHARS: usize = 256;
 
-/// How many owners a principal may have, and how many names it may be bound to.
+/// The most owners that a principal may have, and the most agent names that it may be bound to.
 pub const MAX_OWNERS: usize = 64;
 
-/// The owner of the programs of the person who runs the hub.
+/// The owner of the programs that belong to the person who runs the hub.
 pub const HUB_OWNER: &str = "me";
 
 /// The id of a program on this machine that has no credential.
 const LOCAL_ID: &str = "local";
 /// The id of the person's own programs, which have the person's key.
 const PERSON_ID: &str = "person";
-/// What the id begins with under which an allowed local program listens and answers.
+/// The start of the id under which an allowed local program listens and answers.
 const PROGRAM_PREFIX: &str = "program:";
-/// What the id begins with of a program that uses the address that the person made for it.
+/// The start of the id of a program that uses the address that the person made for it.
 const ADDRESS_PREFIX: &str = "address:";
 
-/// Somebody who was let in.
+/// The identity under which a connection was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Who it is, for owning subscriptions and for limits. It begins with the kind of proof, so that
-    /// a name from an issuer can never be taken for a token or for the local user.
+    /// Identifies the principal as the owner of subscriptions and for limits. It begins with the kind of
+    /// credential, so that a name from an issuer can never be mistaken for a token or for the local user.
     pub id: String,
-    /// How people call it. Not unique, and never compared.
+    /// The name shown to people. It is not unique, and never compared.
     pub name: String,
     /// What it may do.
     pub scopes: Scopes,
     /// Which agents it hears.
     pub hears: Hears,
-    /// Whose it is: people or groups. Agents that it speaks for belong to them, and it hears theirs.
+    /// The people or groups that it belongs to. Agents that it publishes for belong to them too, and it
+    /// hears their agents.
     pub owners: BTreeSet<String>,
-    /// The only names that it may speak under; any that nobody else holds, if absent.
+    /// The only agent names that it may use. If absent, it may use any name that nobody else holds.
     pub speaks_as: Option<BTreeSet<String>>,
-    /// Until when the proof is good, in microseconds since 1970 began; for good if absent.
+    /// When the credential expires, in microseconds since the start of 1970. If absent, it never expires.
     pub until_unix_us: Option<i64>,
-    /// Which proof it showed, where another one can take its place: that ends what was begun with it.
+    /// The credential itself, where it can be replaced: replacing it ends everything that was begun with it.
     pub proof: Option<String>,
 }
 
 impl Principal {
-    /// Somebody with this id who owns itself and hears its own agents.
+    /// A principal that belongs to itself and hears its own agents.
     pub fn new(id: impl Into<String>, name: impl Into<String>, scopes: Scopes) -> Self {
         let id = id.into();
         Principal {
@@ -70,14 +72,14 @@ impl Principal {
         }
     }
 
-    /// A program on this machine that has no credential. It listens and speaks; it answers only after
+    /// A program on this machine that has no credential. It listens and publishes; it may answer only after
     /// the person allowed it (ruling 37).
     pub fn local() -> Self {
         let scopes = [Scope::Listen, Scope::Reply, Scope::Publish].into_iter().collect();
         Principal::new(LOCAL_ID, LOCAL_ID, scopes).owned_by([HUB_OWNER.to_owned()])
     }
 
-    /// The person who runs the hub, by a program of theirs that has the person's key.
+    /// The person who runs the hub, represented by a program that has the person's key.
     pub fn person() -> Self {
         Principal::new(PERSON_ID, "you", Scopes::ALL).owned_by([HUB_OWNER.to_owned()])
     }
@@ -89,8 +91,8 @@ impl Principal {
             .owned_by([HUB_OWNER.to_owned()])
     }
 
-    /// A program that uses the address that the person made for it. It is known by the secret in there, and not by
-    /// a name that others could give as well.
+    /// A program that uses the address that the person made for it. It is identified by the secret in that
+    /// address, not by a name, which other programs could use as well.
     pub(crate) fn at_address(name: &str, proof: String) -> Self {
         let scopes = [Scope::Listen, Scope::Reply].into_iter().collect();
         let principal = Principal::new(format!("{ADDRESS_PREFIX}{name}"), name, scopes)
@@ -98,14 +100,14 @@ impl Principal {
         Principal { proof: Some(proof), ..principal }
     }
 
-    /// The same, with these owners instead.
+    /// Replaces the owners.
     #[must_use]
     pub fn owned_by(mut self, owners: impl IntoIterator<Item = String>) -> Self {
         self.owners = owners.into_iter().collect();
         self
     }
 
-    /// Whether it is the person's own program.
+    /// Whether it is one of the person's own programs.
     pub fn is_person(&self) -> bool {
         self.id == PERSON_ID
     }
@@ -125,22 +127,22 @@ impl Principal {
         is_allowed_program(&self.id)
     }
 
-    /// Whether the person who runs the hub stands behind both: by their own programs, or by programs that
-    /// they allowed.
+    /// Whether both principals act for the person who runs the hub, as one of the person's own programs or
+    /// as a program that the person allowed.
     pub(crate) fn is_same_person(&self, other_id: &str) -> bool {
         let is_persons = |id: &str| id == PERSON_ID || is_allowed_program(id);
-        // In stores of earlier versions, the person's answers are those of `local`.
+        // Stores of earlier versions record the person's answers as those of `local`.
         let was_persons = other_id == LOCAL_ID;
         self.id == other_id || (is_persons(&self.id) && (is_persons(other_id) || was_persons))
     }
 
-    /// What decides who hears an agent of this name that the principal speaks for.
+    /// The tags of an agent with this name that the principal publishes for. They decide who hears it.
     pub(crate) fn agent_tags(&self, agent_id: &str) -> AgentTags {
         let owners = self.owners.iter().map(|owner| owner_tag(owner));
         AgentTags::new(owners.chain([agent_tag(agent_id), held_tag(agent_id, &self.id)]))
     }
 
-    /// Which agents it hears, as the engine compares them.
+    /// Which agents it hears, in the form that the engine compares.
     pub(crate) fn hearing(&self) -> aaep_engine::Hears {
         let tagged = match &self.hears {
             Hears::All => return aaep_engine::Hears::All,
@@ -150,7 +152,7 @@ impl Principal {
         aaep_engine::Hears::Tagged(tagged)
     }
 
-    /// Somebody who may do nothing.
+    /// A principal that may do nothing.
     pub fn nobody() -> Self {
         let nobody = Principal::new("nobody", "nobody", Scopes::NONE);
         Principal { hears: Hears::Only(BTreeSet::new()), ..nobody }
@@ -162,7 +164,7 @@ impl Principal {
     }
 }
 
-/// Whether an id is that of a program that the person allowed to answer.
+/// Whether this is the id of a program that the person allowed to answer.
 fn is_allowed_program(id: &str) -> bool {
     [PROGRAM_PREFIX, ADDRESS_PREFIX].iter().any(|prefix| id.starts_with(prefix))
 }
@@ -172,19 +174,19 @@ fn owner_tag(owner: &str) -> String {
     format!("owner:{owner}")
 }
 
-/// The tag of all agents of a name, whoever holds it.
+/// The tag of all agents with a name, whichever principal holds it.
 fn agent_tag(agent_id: &str) -> String {
     format!("agent:{agent_id}")
 }
 
-/// The tag of the agent of a name that this principal holds. The id comes first and has no space, so
-/// that no name can look like another principal's.
+/// The tag of the agent whose name this principal holds. The id comes first and contains no space, so that
+/// no name can look like another principal's.
 fn held_tag(agent_id: &str, principal_id: &str) -> String {
     format!("held:{} {agent_id}", principal_id.replace(' ', "%20"))
 }
 
-/// The tag that an entry of a list means: `NAME`, or `NAME@PRINCIPAL` for the one that this principal
-/// holds.
+/// The tag that matches an entry of a list: `NAME`, or `NAME@PRINCIPAL` for the agent whose name that
+/// principal holds.
 fn wanted_tag(entry: &str) -> String {
     let kinds = ["token:", "jwt:", "certificate:", "user:", "child "];
     let is_id = |id: &str| {
@@ -196,14 +198,14 @@ fn wanted_tag(entry: &str) -> String {
     }
 }
 
-/// What decided who heard the sessions of a store that was written before agents had owners.
+/// The tags of sessions in a store that was written before agents had owners.
 pub(crate) fn tags_before_owners(agent_id: &str, principal_id: &str) -> AgentTags {
     let owner = if principal_id == LOCAL_ID { HUB_OWNER } else { principal_id };
     let held = held_tag(agent_id, principal_id);
     AgentTags::new([owner_tag(owner), agent_tag(agent_id), held])
 }
 
-/// A list of owners or names, if it can be one.
+/// Checks a list of owners or names.
 pub(crate) fn name_list(
     names: impl IntoIterator<Item = String>,
 ) -> Result<BTreeSet<String>, String> {
@@ -219,24 +221,24 @@ pub(crate) fn name_list(
     Ok(names)
 }
 
-/// One thing that a principal may do.
+/// One permission of a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Hear events.
     Listen,
-    /// Answer what agents ask. It takes a subscription to be asked, so it is of use with listen only.
+    /// Answer agents' asks. Only subscribers receive asks, so this is useful only together with listen.
     Reply,
-    /// Speak as an agent.
+    /// Publish as an agent.
     Publish,
-    /// Look after the hub itself.
+    /// Administer the hub itself.
     Admin,
 }
 
 impl Scope {
-    /// Every scope there is.
+    /// Every scope.
     pub const EVERY: [Scope; 4] = [Scope::Listen, Scope::Reply, Scope::Publish, Scope::Admin];
 
-    /// The name as it is written in files and claims.
+    /// The name as written in files and claims.
     pub fn name(self) -> &'static str {
         match self {
             Scope::Listen => "listen",
@@ -246,7 +248,7 @@ impl Scope {
         }
     }
 
-    /// The scope of this name, exactly as written.
+    /// The scope with this name, which must match exactly.
     pub fn named(name: &str) -> Option<Self> {
         Scope::EVERY.into_iter().find(|scope| scope.name() == name)
     }
@@ -273,12 +275,12 @@ impl fmt::Display for Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// Nothing at all.
+    /// No scope.
     pub const NONE: Scopes = Scopes(0);
-    /// Everything.
+    /// Every scope.
     pub const ALL: Scopes = Scopes(15);
 
-    /// The same set with one more scope.
+    /// Adds a scope to the set.
     pub fn with(self, scope: Scope) -> Self {
         Scopes(self.0 | scope.bit())
     }
@@ -288,7 +290,7 @@ impl Scopes {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -331,22 +333,22 @@ impl From<Scopes> for Vec<String> {
     }
 }
 
-/// Which agents a principal hears. Written as `"own"`, `"all"` or as a list of names; `NAME@PRINCIPAL`
-/// means the agent of that name that this principal holds.
+/// Which agents a principal hears. Written as `"own"`, `"all"` or a list of names, where `NAME@PRINCIPAL`
+/// means the agent whose name that principal holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "HearsText", into = "HearsText")]
 pub enum Hears {
     /// The agents of its own owners.
     #[default]
     Own,
-    /// Every agent of everybody, also those to come: sharing that somebody asked for.
+    /// Every agent of every owner, including future ones. The person has to choose this sharing.
     All,
-    /// Only these, compared exactly. An empty list hears nobody.
+    /// Only these agents, compared exactly. An empty list hears no agent.
     Only(BTreeSet<String>),
 }
 
 impl Hears {
-    /// Only the agents named, or what is wrong with the list.
+    /// Only the named agents. Fails if the list is not valid.
     pub fn only<I: IntoIterator<Item = String>>(agents: I) -> Result<Self, String> {
         let agents: BTreeSet<String> = agents.into_iter().take(MAX_HEARS + 1).collect();
         if agents.len() > MAX_HEARS {
@@ -361,7 +363,7 @@ impl Hears {
     }
 }
 
-/// The form in files.
+/// The form of [`Hears`] in files and claims.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum HearsText {
@@ -395,7 +397,7 @@ impl From<Hears> for HearsText {
     }
 }
 
-/// Whether this can be the name of somebody: not empty, not too long, nothing that moves a cursor.
+/// Whether this can be a name: not blank, not too long, and without control characters.
 pub(crate) fn is_name(text: &str) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= MAX_NAME_CHARS

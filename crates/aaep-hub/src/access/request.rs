@@ -1,8 +1,8 @@
-//! Requests that a web page elsewhere makes in the person's browser: rebinding, cross-site, CORS.
+//! Requests that a foreign web page makes in the person's browser: rebinding, cross-site, CORS.
 //!
-//! The browser is on this machine, so its requests come from loopback. What tells them apart is the
-//! `Host` (a name that an attacker points at this machine is not ours) and the `Origin` (a page of
-//! someone else). Pure functions: they answer, the hub acts.
+//! The browser runs on this machine, so its requests come from loopback. The `Host` and the `Origin` tell
+//! them apart: an attacker can point a name at this machine, but that name is not ours, and a foreign page
+//! has a foreign origin. These are pure functions; the hub acts on their results.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
 use crate::access::authority::{Authority, Origin};
 
-/// How many host names and origins may be configured.
+/// The most host names and origins that may be configured.
 pub const MAX_CONFIGURED: usize = 64;
 
 const PRIVATE_NETWORK_ASKED: HeaderName =
@@ -19,18 +19,18 @@ const PRIVATE_NETWORK_ASKED: HeaderName =
 const PRIVATE_NETWORK_ALLOWED: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 
-/// Which page made a request, as far as that matters.
+/// The page that made a request, as far as it matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
-    /// None: a program, or a browser that goes to the hub itself.
+    /// None: the request comes from a program, or from a person who opens the hub in a browser.
     None,
     /// A page that the hub itself serves.
     Ours,
-    /// A page of a configured origin, with its header as it came.
+    /// A page of a configured origin, with the header as received.
     Allowed(HeaderValue),
 }
 
-/// The host that a request is for, if it is one of ours: a loopback name or a configured one.
+/// The host that a request names, if it is one of ours: a loopback name or a configured one.
 pub fn check_host(
     headers: &HeaderMap,
     uri: &Uri,
@@ -52,7 +52,7 @@ pub fn check_host(
         (Some(host), _) | (None, Some(host)) => host,
         (None, None) => return Err(RequestError::NoHost),
     };
-    // A configured name without a port stands for all ports.
+    // A configured name without a port matches all ports.
     let is_same = |ours: &Authority| {
         ours.host == host.host && ours.port.is_none_or(|port| host.port == Some(port))
     };
@@ -63,7 +63,7 @@ pub fn check_host(
     }
 }
 
-/// Which page made the request, if it may: none, one of ours, or a configured one.
+/// The page that made the request, if that page may use the hub: none, one of ours, or a configured one.
 pub fn check_origin(
     method: &Method,
     headers: &HeaderMap,
@@ -93,7 +93,7 @@ pub fn check_origin(
     }
 }
 
-/// The headers to add to an answer so that the page may read it. None for all but configured origins.
+/// The headers that let the page read the response. Empty except for configured origins.
 pub fn cors_headers(page: &Page) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Page::Allowed(origin) = page {
@@ -105,8 +105,8 @@ pub fn cors_headers(page: &Page) -> HeaderMap {
     headers
 }
 
-/// The answer to a browser that asks beforehand what a page may send, if this is such a request.
-/// It comes without credentials, so it is answered before they are asked for.
+/// The response to a CORS preflight, or `None` if the request is not one. A preflight carries no
+/// credentials, so it is answered before they are required.
 pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<HeaderMap> {
     let is_asking = method == Method::OPTIONS
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
@@ -131,15 +131,15 @@ pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<He
     Some(answer)
 }
 
-/// Whether the browser says that a page of another site made the request.
+/// Whether the browser reports that a page of another site made the request.
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get_all("sec-fetch-site").iter();
     site.map(HeaderValue::as_bytes)
         .any(|it| it.eq_ignore_ascii_case(b"cross-site") || it.eq_ignore_ascii_case(b"same-site"))
 }
 
-/// Whether a person follows a link to the hub: a page that opens in a window of its own, by a method that
-/// changes nothing. A form that another site posts is not a link, and neither is a frame.
+/// Whether a person follows a link to the hub: a page that opens in its own window, by a method that changes
+/// nothing. A form that another site posts is not a link, and neither is a frame.
 fn is_link(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
     let is_whole_page = !headers.contains_key("sec-fetch-dest") || is("sec-fetch-dest", "document");
@@ -147,7 +147,7 @@ fn is_link(method: &Method, headers: &HeaderMap) -> bool {
     changes_nothing && is("sec-fetch-mode", "navigate") && is_whole_page
 }
 
-/// Why a request is refused before anyone asks who sent it.
+/// Why a request is refused before its credentials are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestError {
     /// The request does not say which host it is for.
@@ -156,13 +156,13 @@ pub enum RequestError {
     SeveralHosts,
     /// The host cannot be read.
     BadHost,
-    /// The request is for another host: perhaps a page makes a name of its own point here.
+    /// The request is for another host: perhaps a page points a name of its own at this machine.
     ForeignHost(String),
     /// The request has two origins.
     SeveralOrigins,
     /// The origin cannot be read.
     BadOrigin,
-    /// The page hides where it comes from.
+    /// The page hides its origin.
     NullOrigin,
     /// A page of another origin made the request.
     ForeignOrigin(String),
@@ -171,7 +171,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The status of the HTTP answer.
+    /// The status of the HTTP response.
     pub fn status(&self) -> u16 {
         match self {
             RequestError::NoHost

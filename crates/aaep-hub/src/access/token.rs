@@ -1,9 +1,9 @@
-//! One bearer token: its secret, its hash, and what the file keeps of it.
+//! A bearer token: its secret, its hash, and its entry in the token file.
 //!
-//! The secret is 32 random bytes, so nobody can guess it or try all of them, and a plain SHA-256 is
-//! the right way to keep it. Slow hashes with salt are for passwords, which people choose and
-//! others guess; here they would only make every request slow. The secret itself is shown once, when
-//! it is made, and never stored, logged or compared in a time that depends on it.
+//! The secret is 32 random bytes. It can be neither guessed nor found by trying, so a plain SHA-256 is the
+//! right way to keep it. Slow hashes with salt are for passwords, which people choose and others guess; here
+//! they would only make every request slow. The secret itself is shown once, when it is made. It is never
+//! stored or logged, nor compared in a time that depends on it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,20 +17,20 @@ use sha2::{Digest, Sha256};
 
 use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
 
-/// What every token of a hub begins with, so that people and scanners recognise one.
+/// The start of every token of a hub, so that people and scanners recognize one.
 pub const TOKEN_PREFIX: &str = "aaep_";
 
-/// What the id of a principal begins with that proved itself with a token.
+/// The start of the id of a principal that authenticated with a token.
 pub(super) const PRINCIPAL_PREFIX: &str = "token:";
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 43;
 
-/// A token as the person who gets it must keep it. It does not print itself into logs.
+/// A token's secret, for the person who receives it. Its `Debug` output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenSecret(String);
 
 impl TokenSecret {
-    /// A new one from these random bytes.
+    /// Makes a secret from random bytes.
     pub(crate) fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Self {
         TokenSecret(format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
     }
@@ -40,7 +40,7 @@ impl TokenSecret {
         &self.0
     }
 
-    /// Its last four characters, to recognise it by.
+    /// The last four characters, to recognize it by.
     pub(crate) fn last_four(&self) -> String {
         self.0[self.0.len() - 4..].to_owned()
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for TokenSecret {
     }
 }
 
-/// Whether a credential has the form of a token of some hub.
+/// Whether a credential has the form of a token, of this hub or another.
 pub(crate) fn is_token(credential: &str) -> bool {
     credential.strip_prefix(TOKEN_PREFIX).is_some_and(|rest| {
         rest.len() == SECRET_CHARS
@@ -69,7 +69,7 @@ impl TokenHash {
         TokenHash(Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// Whether both are the same, in a time that does not tell how much of them is.
+    /// Whether both are equal. The time taken does not reveal how much of them is.
     pub(crate) fn is(&self, other: &TokenHash) -> bool {
         verify_slices_are_equal(&self.0, &other.0).is_ok()
     }
@@ -91,7 +91,7 @@ impl TokenHash {
     }
 }
 
-/// Bytes as small hexadecimal digits.
+/// Bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
@@ -101,32 +101,32 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What is known of a token once its secret was given away.
+/// A token without its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Names the token when it is revoked.
+    /// Identifies the token when it is revoked.
     pub id: String,
-    /// What the person called it.
+    /// The name that the person gave it.
     pub name: String,
     /// What it allows.
     pub scopes: Scopes,
     /// Which agents its holder hears.
     pub hears: Hears,
-    /// Whose it is; only its own, if empty.
+    /// The people or groups that its holder belongs to. If empty, the holder belongs only to itself.
     pub owners: BTreeSet<String>,
-    /// The only names that its holder may speak under; any that nobody else holds, if empty.
+    /// The only agent names that its holder may use. If empty, any name that nobody else holds.
     pub speaks_as: BTreeSet<String>,
     /// When it was made.
     pub created: Timestamp,
-    /// From when on it is refused; never, if absent.
+    /// The time from which it is refused. If absent, it never expires.
     pub expires: Option<Timestamp>,
-    /// The last four characters of the secret, to recognise it by.
+    /// The last four characters of the secret, to recognize it by.
     pub last_four: String,
     pub(crate) hash: TokenHash,
 }
 
 impl Token {
-    /// Whether it is too late for this token.
+    /// Whether it has expired at this time.
     pub fn is_expired(&self, unix_us: i64) -> bool {
         self.expires.is_some_and(|expires| expires.as_microsecond() <= unix_us)
     }
@@ -136,7 +136,7 @@ impl Token {
         self.hash.is(hash)
     }
 
-    /// Whoever holds the token.
+    /// The principal that holds the token.
     pub(crate) fn principal(&self) -> Principal {
         let id = format!("{PRINCIPAL_PREFIX}{}", self.id);
         let mut principal = Principal::new(id, self.name.clone(), self.scopes);
@@ -162,7 +162,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A token as a table of the file.
+/// A token as a table in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenText {
@@ -200,7 +200,7 @@ impl From<&Token> for TokenText {
 }
 
 impl TryFrom<TokenText> for Token {
-    /// The field that is wrong.
+    /// The name of the field that is wrong.
     type Error = &'static str;
 
     fn try_from(text: TokenText) -> Result<Self, &'static str> {

@@ -1,8 +1,8 @@
-//! The tokens of a hub: made, listed, revoked, found again (§8.2.7, §10.3.1).
+//! The tokens of a hub: made, listed, revoked and found again (§8.2.7, §10.3.1).
 //!
-//! They live in `tokens.toml` in the configuration folder. The file is looked at again when it
-//! changes, at most once a second, so that a revocation acts without a restart. A file that cannot
-//! be read lets nobody in: a revocation must never be undone by a slip of the pen.
+//! They live in `tokens.toml` in the configuration folder. The file is read again when it changes, at most
+//! once a second, so that a revocation takes effect without a restart. A file that cannot be read lets
+//! nobody in: a typing error must never undo a revocation.
 
 mod file;
 
@@ -17,47 +17,47 @@ use crate::access::AccessError;
 use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
 use crate::access::roster::UNNAMED_PROGRAM;
 use crate::access::token::{Token, TokenHash, TokenSecret, hex, is_token};
-use file::{Contents, Stamp};
+use file::{TokenFile, TokenFileStamp};
 
-/// How many tokens a hub keeps.
+/// The most tokens that a hub keeps.
 pub const MAX_TOKENS: usize = 1024;
-/// How large the file may be.
+/// The largest token file, in bytes.
 pub const MAX_TOKENS_BYTES: u64 = 4 * 1024 * 1024;
-/// How long the name of an allowed program may be: with what goes before it, it is the id of a principal.
+/// The longest name of an allowed program, in characters. With a prefix it becomes the id of a principal.
 const MAX_PROGRAM_CHARS: usize = 128;
-/// How often the file is looked at.
+/// How often the file is checked for changes.
 const CHECK_EVERY_US: u64 = 1_000_000;
 
-/// The tokens, as the file had them when it was last read.
+/// The tokens, as of the last time the file was read.
 #[derive(Debug)]
 pub struct Tokens {
     path: PathBuf,
-    read: Result<Contents, TokensError>,
-    stamp: Stamp,
+    read: Result<TokenFile, TokensError>,
+    stamp: TokenFileStamp,
     checked_us: Option<u64>,
 }
 
 /// A local program that may answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedProgram {
-    /// What it calls itself: its `subscriber_id`. With an address, what the person calls it.
+    /// The name it gives itself: its `subscriber_id`. With an address, the name that the person gave it.
     pub name: String,
-    /// Since when.
+    /// When it was allowed.
     pub allowed: Timestamp,
-    /// The address by which it is known. Without one, it is known by its name.
+    /// The address that identifies it. Without one, its name identifies it.
     pub address: Option<ProgramAddress>,
 }
 
-/// What is known of the address of a program once it was given away.
+/// The address of a program without its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProgramAddress {
-    /// The last four characters of its secret, to recognise it by.
+    /// The last four characters of its secret, to recognize it by.
     pub last_four: String,
     pub(crate) hash: TokenHash,
 }
 
 impl AllowedProgram {
-    /// Whoever has the address of this program.
+    /// The principal that uses this program's address. `None` if the program has no address.
     pub(crate) fn principal(&self) -> Option<Principal> {
         let proof = self.address.as_ref()?.hash.to_hex();
         Some(Principal::at_address(&self.name, proof))
@@ -70,32 +70,32 @@ impl fmt::Debug for ProgramAddress {
     }
 }
 
-/// What a new token shall be.
+/// The properties of a token to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// What the person calls it.
+    /// The name that the person gives it.
     pub name: String,
     /// What it allows.
     pub scopes: Scopes,
     /// Which agents its holder hears.
     pub hears: Hears,
-    /// Whose it is: people or groups; only its own, if empty.
+    /// The people or groups that its holder belongs to. If empty, the holder belongs only to itself.
     pub owners: BTreeSet<String>,
-    /// The only names that its holder may speak under; any that nobody else holds, if empty.
+    /// The only agent names that its holder may use. If empty, any name that nobody else holds.
     pub speaks_as: BTreeSet<String>,
-    /// From when on it is refused.
+    /// The time from which it is refused.
     pub expires: Option<Timestamp>,
 }
 
 impl Tokens {
-    /// Reads the file. Where there is none, there are no tokens yet.
+    /// Reads the file. If there is no file, there are no tokens yet.
     pub fn load(path: &Path) -> Result<Self, TokensError> {
-        let stamp = Stamp::of(path);
+        let stamp = TokenFileStamp::of(path);
         let tokens = file::read(path)?;
         Ok(Tokens { path: path.to_owned(), read: Ok(tokens), stamp, checked_us: None })
     }
 
-    /// Makes a token and writes it to the file. The secret is shown here and never again.
+    /// Makes a token and writes it to the file. This is the only time the secret is returned.
     pub fn create(&mut self, new: NewToken, now: Now) -> Result<(TokenSecret, Token), TokensError> {
         if !is_name(&new.name) {
             return Err(TokensError::BadName);
@@ -131,7 +131,7 @@ impl Tokens {
         Ok((secret, token))
     }
 
-    /// The tokens there are, in the order in which they were made.
+    /// All tokens, in the order in which they were made.
     pub fn list(&self) -> &[Token] {
         self.read.as_ref().map_or(&[], |it| &it.tokens)
     }
@@ -141,9 +141,9 @@ impl Tokens {
         self.read.as_ref().map_or(&[], |it| &it.programs)
     }
 
-    /// Lets a local program answer, by what it calls itself. Says whether it was not allowed before.
+    /// Lets a local program answer, by the name it gives itself. Returns whether it is newly allowed.
     pub fn allow_program(&mut self, name: &str, now: Now) -> Result<bool, TokensError> {
-        // Every program that gives no name has this one, agents among them.
+        // Every program without a name has this one, including agents.
         if name == UNNAMED_PROGRAM {
             return Err(TokensError::NameOfEveryone);
         }
@@ -161,8 +161,8 @@ impl Tokens {
         Ok(is_new)
     }
 
-    /// Makes an address for a local program that may answer. The secret in it is shown here and never again. One that
-    /// was made for this name before is not good any more; says whether there was one.
+    /// Makes an address for a local program that may answer. This is the only time its secret is returned.
+    /// An earlier address of the same name becomes invalid; the result says whether there was one.
     pub fn make_address(
         &mut self,
         name: &str,
@@ -182,7 +182,7 @@ impl Tokens {
         Ok((secret, had_one))
     }
 
-    /// Takes both back. From then on the program only listens.
+    /// Removes a program's permission and its address. From then on the program only listens.
     pub fn forbid_program(&mut self, name: &str) -> Result<(), TokensError> {
         self.change(|contents| {
             let before = contents.programs.len();
@@ -191,7 +191,7 @@ impl Tokens {
         })
     }
 
-    /// Takes a token out of the file. From then on it is unknown.
+    /// Removes a token from the file. From then on it is unknown.
     pub fn revoke(&mut self, id: &str) -> Result<(), TokensError> {
         self.change(|contents| {
             let before = contents.tokens.len();
@@ -200,7 +200,7 @@ impl Tokens {
         })
     }
 
-    /// Looks at the file again if a second has passed, and reads it if it has changed. Says whether it did.
+    /// Checks the file if a second has passed, and reads it if it has changed. Returns whether it did.
     pub fn refresh(&mut self, now: Now) -> bool {
         let is_early = |checked: u64| now.monotonic_us < checked.saturating_add(CHECK_EVERY_US);
         if self.checked_us.is_some_and(is_early) {
@@ -209,11 +209,11 @@ impl Tokens {
         self.read_again(now)
     }
 
-    /// Looks at the file again now, and reads it if it has changed. Says whether it did.
+    /// Checks the file now, and reads it if it has changed. Returns whether it did.
     pub(crate) fn read_again(&mut self, now: Now) -> bool {
         self.checked_us = Some(now.monotonic_us);
-        // The stamp is taken first: a change in between is seen the next time.
-        let stamp = Stamp::of(&self.path);
+        // The stamp is taken first, so that a change in between is noticed the next time.
+        let stamp = TokenFileStamp::of(&self.path);
         let has_changed = stamp != self.stamp || self.read.is_err();
         if has_changed {
             self.read = file::read(&self.path);
@@ -222,7 +222,7 @@ impl Tokens {
         has_changed
     }
 
-    /// The token that has this secret and is still good.
+    /// Finds the token with this secret, if it has not expired.
     pub(crate) fn find(&self, secret: &str, now: Now) -> Result<&Token, AccessError> {
         let tokens =
             &self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?.tokens;
@@ -230,21 +230,21 @@ impl Tokens {
             return Err(AccessError::UnknownToken);
         }
         let hash = TokenHash::of(secret);
-        // All are compared, so that the time does not tell which one it was.
+        // All tokens are compared, so that the time taken does not reveal which one matched.
         let pick = |found, token| if Token::has(token, &hash) { Some(token) } else { found };
         let found = tokens.iter().fold(None, pick);
         let token = found.ok_or(AccessError::UnknownToken)?;
         if token.is_expired(now.unix_us) { Err(AccessError::ExpiredToken) } else { Ok(token) }
     }
 
-    /// Whoever has the address with this secret.
+    /// Finds the principal of the address with this secret.
     pub(crate) fn find_address(&self, secret: &str) -> Result<Principal, AccessError> {
         let contents = self.read.as_ref().map_err(|error| AccessError::Tokens(error.clone()))?;
         if !is_token(secret) {
             return Err(AccessError::UnknownToken);
         }
         let hash = TokenHash::of(secret);
-        // All are compared, so that the time does not tell which one it was.
+        // All addresses are compared, so that the time taken does not reveal which one matched.
         let found = contents.programs.iter().fold(None, |found, program| {
             let is_it = program.address.as_ref().is_some_and(|it| it.hash.is(&hash));
             if is_it { Some(program) } else { found }
@@ -252,22 +252,22 @@ impl Tokens {
         found.and_then(AllowedProgram::principal).ok_or(AccessError::UnknownToken)
     }
 
-    /// Reads the file, changes what it says, and writes it, with nobody else in between.
+    /// Reads the file, changes its contents and writes it, under a lock.
     fn change(
         &mut self,
-        how: impl FnOnce(&mut Contents) -> Result<(), TokensError>,
+        how: impl FnOnce(&mut TokenFile) -> Result<(), TokensError>,
     ) -> Result<(), TokensError> {
         let _lock = file::lock(&self.path)?;
         let mut contents = file::read(&self.path)?;
         how(&mut contents)?;
         file::write(&self.path, &contents)?;
-        self.stamp = Stamp::of(&self.path);
+        self.stamp = TokenFileStamp::of(&self.path);
         self.read = Ok(contents);
         Ok(())
     }
 }
 
-/// When a program of this name was allowed: now, if it can have the name.
+/// The time of allowing a program: now. Fails if the name is not valid.
 fn allowed_at(name: &str, now: Now) -> Result<Timestamp, TokensError> {
     if !is_name(name) || name.chars().count() > MAX_PROGRAM_CHARS {
         return Err(TokensError::BadName);
@@ -275,7 +275,7 @@ fn allowed_at(name: &str, now: Now) -> Result<Timestamp, TokensError> {
     whole_second(now)
 }
 
-/// This moment without its fraction.
+/// This moment, rounded to a whole second.
 fn whole_second(now: Now) -> Result<Timestamp, TokensError> {
     Timestamp::from_microsecond(now.unix_us)
         .and_then(|it| it.round(jiff::Unit::Second))
@@ -293,29 +293,29 @@ fn random<const N: usize>() -> Result<[u8; N], TokensError> {
 pub enum TokensError {
     /// The file or its folder cannot be read.
     Unreadable(PathBuf, String),
-    /// The file or its folder cannot be written; what was there before is still there.
+    /// The file or its folder cannot be written. The previous contents are still there.
     Unwritable(PathBuf, String),
-    /// The file does not say what it should, at this place.
+    /// The file is not valid at this place.
     Broken(PathBuf, String),
-    /// Other users can change the file, so they could let themselves in.
+    /// Other users can change the file, so they could add tokens of their own.
     WritableByOthers(PathBuf),
-    /// The file is larger than any that a hub writes.
+    /// The file exceeds [`MAX_TOKENS_BYTES`].
     TooLarge(PathBuf),
-    /// There are as many tokens as there may be.
+    /// There are [`MAX_TOKENS`] tokens already.
     TooMany,
     /// No token has this id.
     NoSuchToken,
     /// The name is empty, too long, or has control characters.
     BadName,
-    /// The name stands for every program that gives none.
+    /// The name is that of every program that gives none.
     NameOfEveryone,
-    /// A token that allows nothing is of no use.
+    /// The token would allow nothing.
     NoScopes,
     /// The expiry is not in the future.
     AlreadyExpired,
-    /// The clock of the machine says a year that cannot be written.
+    /// The machine's clock shows a year that cannot be represented.
     BadClock,
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     NoRandomness,
 }
 

@@ -1,26 +1,26 @@
-//! Who another user of this machine is, at the local socket (§8.2.7, B.4.5).
+//! Other users of this machine at the local socket (§8.2.7, B.4.5).
 
 use serde::Deserialize;
 
 use crate::access::principal::{Hears, Principal, Scopes};
 
-/// Whom the configuration makes of a user of this machine.
+/// Maps a user of this machine to a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
     /// The number of the user, as `id -u` prints it.
     pub uid: u32,
-    /// Who it is then.
+    /// The name of the principal.
     pub name: String,
-    /// What they may do.
+    /// What the user may do.
     pub scopes: Scopes,
-    /// Which agents they hear.
+    /// Which agents the user hears.
     #[serde(default)]
     pub hears: Hears,
-    /// Whose they are: people or groups; only their own, if empty.
+    /// The people or groups that the user belongs to. If empty, the user belongs only to itself.
     #[serde(default, rename = "for")]
     pub owners: Vec<String>,
-    /// The only names that they may speak under; any that nobody else holds, if empty.
+    /// The only agent names that the user may use. If empty, any name that nobody else holds.
     #[serde(default)]
     pub speaks_as: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Verifying the chain of an audit log, line by line and in constant memory.
+//! Verifies the chain of an audit log, line by line and in constant memory.
 
 use std::fmt;
 use std::fs::File;
@@ -8,20 +8,20 @@ use std::path::Path;
 use aaep::printable;
 
 use crate::audit::file::LOG_BROKEN;
-use crate::audit::line::{Hash, Head, Line};
+use crate::audit::line::{ChainHead, Hash, Line};
 
-/// The longest line that this program writes stays below this, line feed included.
+/// An upper limit for the lines that this program writes, including the line feed.
 pub const MAX_LINE_BYTES: usize = 32 * 1024;
 
-/// How long the last member is: `,"hash":"`, sixty-four digits, `"}`.
+/// The length of the last member: `,"hash":"`, sixty-four digits, `"}`.
 const HASH_MEMBER_BYTES: usize = 9 + 64 + 2;
 
-/// A log whose chain holds.
+/// The result for a log whose chain is intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verified {
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// The number of the last entry; zero if there is none.
+    /// The sequence number of the last entry; zero if there is none.
     pub last_seq: u64,
     /// The hash of the last entry; zeros if there is none.
     pub last_hash: Hash,
@@ -30,7 +30,7 @@ pub struct Verified {
 /// The first line of a log that cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// Which line of the file, counted from one.
+    /// The number of the line in the file, counted from one.
     pub line: u64,
     /// What is wrong with it.
     pub why: Why,
@@ -41,15 +41,15 @@ pub struct Broken {
 pub enum Why {
     /// The file ends in the middle of the line.
     Torn,
-    /// It is longer than any line of ours.
+    /// It exceeds [`MAX_LINE_BYTES`].
     TooLong,
     /// It is not an entry.
     NotAnEntry,
     /// Its hash is not the hash of its text: the line was changed.
     Changed,
-    /// It does not follow the line before: one was left out, put in or moved.
+    /// It does not follow the line before: a line was removed, inserted or moved.
     NotNext,
-    /// The log begins in the middle: lines before this one are gone.
+    /// The log begins in the middle: earlier lines are gone.
     NotTheFirst,
     /// Lines that were safely written are gone.
     Gone,
@@ -78,10 +78,10 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Verifies a whole log. A log that is being written to may end in the middle of a line.
+/// Verifies a whole log. A log that is being written may end in the middle of a line.
 pub fn verify(path: &Path) -> Result<Verified, Broken> {
     let file = File::open(path).map_err(|error| unreadable(1, &error))?;
-    let mut chain = Chain::from_the_first();
+    let mut chain = ChainCheck::from_the_first();
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     let mut entries = 0;
@@ -89,7 +89,7 @@ pub fn verify(path: &Path) -> Result<Verified, Broken> {
         chain.follow(&text)?;
         entries += 1;
     }
-    let head = chain.head.unwrap_or(Head { seq: 0, hash: Hash::ZERO });
+    let head = chain.head.unwrap_or(ChainHead { seq: 0, hash: Hash::ZERO });
     Ok(Verified { entries, last_seq: head.seq, last_hash: head.hash })
 }
 
@@ -97,41 +97,41 @@ pub(super) fn unreadable(line: u64, error: &io::Error) -> Broken {
     Broken { line, why: Why::Unreadable(error.to_string()) }
 }
 
-/// Reads the next line with its line feed, never more than one byte beyond the longest; false at
-/// the end of the file.
+/// Reads the next line with its line feed, never more than one byte beyond the limit. Returns false at the
+/// end of the file.
 pub(super) fn read_line(lines: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<bool> {
     text.clear();
     let limit = MAX_LINE_BYTES as u64 + 1;
     Ok(lines.by_ref().take(limit).read_until(b'\n', text)? > 0)
 }
 
-/// How far a chain was followed.
-pub(super) struct Chain {
-    /// The line before; none at the beginning.
-    pub(super) head: Option<Head>,
+/// How far a chain has been verified.
+pub(super) struct ChainCheck {
+    /// The line before. `None` at the beginning.
+    pub(super) head: Option<ChainHead>,
     /// The number of the next line in its file.
     pub(super) line: u64,
     /// Whether the next line must be the beginning of a log.
     must_be_first: bool,
 }
 
-impl Chain {
-    /// At the beginning of a file.
+impl ChainCheck {
+    /// Starts at the beginning of a file.
     pub(super) fn from_the_first() -> Self {
-        Chain { head: None, line: 1, must_be_first: true }
+        ChainCheck { head: None, line: 1, must_be_first: true }
     }
 
-    /// In the middle of a file, where the line before was not looked at.
+    /// Starts in the middle of a file, where the line before was not read.
     pub(super) fn from_the_middle(line: u64) -> Self {
-        Chain { head: None, line, must_be_first: false }
+        ChainCheck { head: None, line, must_be_first: false }
     }
 
-    /// After an entry that is known.
-    pub(super) fn after(head: Head, line: u64) -> Self {
-        Chain { head: Some(head), line, must_be_first: false }
+    /// Starts after a known entry.
+    pub(super) fn after(head: ChainHead, line: u64) -> Self {
+        ChainCheck { head: Some(head), line, must_be_first: false }
     }
 
-    /// Checks the next line, given with its line feed, and moves on to it.
+    /// Verifies the next line, given with its line feed, and moves on to it.
     pub(super) fn follow(&mut self, text: &[u8]) -> Result<Line, Broken> {
         let line = self.check(text).map_err(|why| Broken { line: self.line, why })?;
         self.line += 1;
@@ -155,16 +155,18 @@ impl Chain {
             return Err(Why::Changed);
         }
         self.check_place(&line)?;
-        self.head = Some(Head { seq: line.seq, hash });
+        self.head = Some(ChainHead { seq: line.seq, hash });
         Ok(line)
     }
 
     /// Whether the line is the one that comes next.
     fn check_place(&self, line: &Line) -> Result<(), Why> {
         let (expected, why) = match self.head {
-            Some(Head { seq, hash }) => (Head { seq: seq.saturating_add(1), hash }, Why::NotNext),
+            Some(ChainHead { seq, hash }) => {
+                (ChainHead { seq: seq.saturating_add(1), hash }, Why::NotNext)
+            }
             None if self.must_be_first && line.kind != LOG_BROKEN => {
-                (Head { seq: 1, hash: Hash::ZERO }, Why::NotTheFirst)
+                (ChainHead { seq: 1, hash: Hash::ZERO }, Why::NotTheFirst)
             }
             None => return Ok(()),
         };

@@ -1,35 +1,35 @@
-//! The file of the audit log: appended to, held against the store when it is opened, never mended.
+//! The file of the audit log: appended to, compared with the store when it is opened, never repaired.
 //!
-//! Every entry is in the store before it is in the file, and stays there until the file is known to
-//! be on the disk. So what a crash took from the end of the file, or left there as zeros, is put back, byte
-//! for byte. What differs in any other way was not a crash, and is left as it is.
+//! Every entry is in the store before it is in the file, and stays there until the file is known to be on
+//! disk. So if a crash cut off the end of the file or left zeros there, the entries are written again, byte
+//! for byte. Any other difference was not caused by a crash, and is left as it is.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
-use crate::audit::line::Head;
+use crate::audit::chain::{Broken, ChainCheck, Why, read_line, unreadable};
+use crate::audit::line::ChainHead;
 use crate::store::folder::{create_file, sync_folder};
-use crate::store::{Fault, SyncedAudit};
+use crate::store::{StoreFault, SyncedAudit};
 
 /// The kind of the entry that begins a new log after a broken one.
 pub(crate) const LOG_BROKEN: &str = "log_broken";
 
-/// How much of the end of the log is verified whenever it is opened. All of it is verified by
-/// [`crate::audit::verify`].
+/// How much of the end of the log is verified whenever it is opened. [`crate::audit::verify`] verifies all
+/// of it.
 const MAX_VERIFIED_BYTES: u64 = 4 << 20;
 
-/// How many broken logs are kept aside. With more than that something else is wrong.
+/// The most broken logs that are kept. With more, something else is wrong.
 const MAX_BROKEN_LOGS: u32 = 1000;
 
-/// Why the file could not be taken on.
+/// Why the file could not be adopted.
 #[derive(Debug)]
 pub(crate) enum AdoptError {
     /// It cannot be trusted.
     Broken(Broken),
     /// It could not be written, or the store could not be read.
-    Fault(Fault),
+    Fault(StoreFault),
 }
 
 impl From<Broken> for AdoptError {
@@ -44,19 +44,18 @@ impl From<io::Error> for AdoptError {
     }
 }
 
-/// The open file.
 #[derive(Debug)]
 pub(crate) struct AuditFile {
     file: File,
     /// Where the last whole line ends.
     end: u64,
-    /// Whether something incomplete may follow that.
+    /// Whether an incomplete line may follow.
     is_torn: bool,
 }
 
 impl AuditFile {
-    /// Appends whole lines. After a failure nothing of them counts, and the next try cuts the rest
-    /// away first.
+    /// Appends whole lines. After a failure none of them counts, and the next attempt first truncates the
+    /// file.
     pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.end)?;
@@ -69,19 +68,19 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Waits until all that was appended is on the disk, and says where it ends.
+    /// Waits until everything that was appended is on disk, and returns where it ends.
     pub(crate) fn sync(&mut self) -> io::Result<u64> {
         self.file.sync_data()?;
         Ok(self.end)
     }
 }
 
-/// Looks whether the file could be taken on, and changes nothing. Whether a file that is ahead of the store is taken
-/// on shows later.
-pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
+/// Checks whether the file could be adopted, without changing anything. Whether a file that is ahead of the
+/// store can be adopted is decided later.
+pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
     path: &Path,
     safe: SyncedAudit,
-    waiting: impl Fn() -> Result<Waiting, Fault>,
+    waiting: impl Fn() -> Result<Waiting, StoreFault>,
 ) -> Result<(), AdoptError> {
     match File::open(path) {
         Ok(file) => compare(&file, safe, None, waiting).map(|_| ()),
@@ -93,26 +92,26 @@ pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     }
 }
 
-/// A file that was taken on.
-pub(crate) struct Adopted {
+/// A file that was adopted.
+pub(crate) struct AdoptedLog {
     pub(crate) file: AuditFile,
     /// Its last entry and where that ends, if the file is ahead of the store.
-    pub(crate) ahead: Option<(Head, u64)>,
-    /// What had to be put right, for people.
+    pub(crate) ahead: Option<(ChainHead, u64)>,
+    /// What had to be restored, for people.
     pub(crate) note: Option<String>,
-    /// How many of the last entries found no room in it.
+    /// The number of last entries that could not be written to it.
     pub(crate) missing: u64,
 }
 
-/// Takes the file on: verifies its end, holds what follows the safe part against the lines that the
-/// store still has, cuts what a crash tore, and writes what is missing. If the store lost commits, whole
-/// entries that follow the last one that it knows are taken on too.
-pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
+/// Adopts the file: verifies its end, compares the lines after the safe part with those that the store still
+/// has, truncates what a crash tore, and writes what is missing. If the store lost commits, whole entries
+/// after the last one that it knows are adopted too.
+pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
     path: &Path,
     safe: SyncedAudit,
-    (head, may_be_ahead): (Head, bool),
-    waiting: impl Fn() -> Result<Waiting, Fault>,
-) -> Result<Adopted, AdoptError> {
+    (head, may_be_ahead): (ChainHead, bool),
+    waiting: impl Fn() -> Result<Waiting, StoreFault>,
+) -> Result<AdoptedLog, AdoptError> {
     let file = create_file(path)?;
     let found = compare(&file, safe, may_be_ahead.then_some(head), &waiting)?;
     let is_torn = file.metadata()?.len() > found.end;
@@ -121,7 +120,7 @@ pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     let (mut written, mut missing) = (0, 0);
     for line in waiting().map_err(AdoptError::Fault)?.skip(found.whole) {
         let line = line.map_err(AdoptError::Fault)?;
-        // What finds no room waits in the store.
+        // Lines that cannot be written wait in the store.
         if missing == 0 && adopted.append(&line).is_ok() {
             written += 1;
         } else {
@@ -135,29 +134,29 @@ pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
              there again from the store; none is missing."
         )
     });
-    Ok(Adopted { file: adopted, ahead: found.ahead, note, missing })
+    Ok(AdoptedLog { file: adopted, ahead: found.ahead, note, missing })
 }
 
-/// What a comparison of the file with the store gives.
-struct Compared {
+/// The result of comparing the file with the store.
+struct LogComparison {
     /// Where the last whole line ends.
     end: u64,
-    /// How many of the lines that the store has are whole in the file.
+    /// The number of the store's lines that are whole in the file.
     whole: usize,
-    ahead: Option<(Head, u64)>,
+    ahead: Option<(ChainHead, u64)>,
 }
 
-/// Compares the file with what the store knows. `head` is the last entry of a store that lost commits.
-fn compare<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
+/// Compares the file with the store. `head` is the last entry of a store that lost commits.
+fn compare<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
     file: &File,
     safe: SyncedAudit,
-    head: Option<Head>,
-    waiting: impl Fn() -> Result<Waiting, Fault>,
-) -> Result<Compared, AdoptError> {
+    head: Option<ChainHead>,
+    waiting: impl Fn() -> Result<Waiting, StoreFault>,
+) -> Result<LogComparison, AdoptError> {
     verify_safe_part(file, safe)?;
     let mut rest = BufReader::new(file);
     rest.seek(SeekFrom::Start(safe.bytes))?;
-    let mut found = Compared { end: safe.bytes, whole: 0, ahead: None };
+    let mut found = LogComparison { end: safe.bytes, whole: 0, ahead: None };
     let mut line = safe.seq + 2 - safe.first_seq;
     let mut has_hole = false;
     for expected in waiting().map_err(AdoptError::Fault)? {
@@ -183,15 +182,15 @@ fn compare<Waiting: Iterator<Item = Result<Vec<u8>, Fault>>>(
     Ok(found)
 }
 
-impl Compared {
-    /// Follows the chain beyond what the store knows. A line that a power cut tore ends it.
+impl LogComparison {
+    /// Follows the chain beyond the last entry that the store knows. A line that a power cut tore ends it.
     fn follow_ahead(
         &mut self,
         rest: &mut BufReader<&File>,
-        head: Head,
+        head: ChainHead,
         line: u64,
     ) -> Result<(), AdoptError> {
-        let mut chain = Chain::after(head, line);
+        let mut chain = ChainCheck::after(head, line);
         let mut text = Vec::new();
         while read_line(rest, &mut text)? {
             if text.last() != Some(&b'\n') || text.contains(&0) {
@@ -205,7 +204,7 @@ impl Compared {
     }
 }
 
-/// Verifies the end of what was safely written, which must be there as it was.
+/// Verifies the end of the safely written part, which must be unchanged.
 fn verify_safe_part(file: &File, safe: SyncedAudit) -> Result<(), AdoptError> {
     let last_line = (safe.seq + 1).saturating_sub(safe.first_seq);
     if file.metadata()?.len() < safe.bytes {
@@ -219,12 +218,12 @@ fn verify_safe_part(file: &File, safe: SyncedAudit) -> Result<(), AdoptError> {
     reader.seek(SeekFrom::Start(start))?;
     let mut lines = BufReader::new(reader.take(safe.bytes - start));
     let mut text = Vec::new();
-    let mut chain = Chain::from_the_first();
+    let mut chain = ChainCheck::from_the_first();
     if start > 0 {
-        // The first line from here on is likely cut; count from the end which one comes next.
+        // The first line from here is probably cut; its number is counted from the end.
         read_line(&mut lines, &mut text)?;
         let left = count_lines(file, start + text.len() as u64, safe.bytes)?;
-        chain = Chain::from_the_middle((last_line + 1).saturating_sub(left));
+        chain = ChainCheck::from_the_middle((last_line + 1).saturating_sub(left));
         reader.seek(SeekFrom::Start(start + text.len() as u64))?;
         lines = BufReader::new(reader.take(safe.bytes - start - text.len() as u64));
     }
@@ -251,8 +250,8 @@ fn count_lines(mut file: &File, from: u64, to: u64) -> io::Result<u64> {
     }
 }
 
-/// Whether what was found is what was expected, as a crash leaves it: cut short, or with zeros where it was not
-/// written yet. A disk may write what comes later first.
+/// Whether the found bytes are the expected ones as a crash leaves them: cut short, or with zeros where
+/// nothing was written yet. A disk may write later blocks first.
 fn is_torn(expected: &[u8], found: &[u8]) -> bool {
     found.iter().zip(expected).all(|(found, expected)| found == expected || *found == 0)
 }
@@ -270,17 +269,17 @@ fn is_all_zero(rest: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// Sets a broken log aside under a name of its own, with the lines that only the store has beside
-/// it. Gives that name.
+/// Renames a broken log to an unused name, and writes the lines that only the store has to a second file.
+/// Returns the new name.
 pub(crate) fn set_aside(
     path: &Path,
-    waiting: impl Iterator<Item = Result<Vec<u8>, Fault>>,
-) -> Result<String, Fault> {
+    waiting: impl Iterator<Item = Result<Vec<u8>, StoreFault>>,
+) -> Result<String, StoreFault> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = (1..=MAX_BROKEN_LOGS)
         .map(|number| format!("audit-broken-{number}"))
         .find(|name| !aside(folder, name).exists() && !tail(folder, name).exists())
-        .ok_or_else(|| Fault::Io("there are too many broken logs".to_owned()))?;
+        .ok_or_else(|| StoreFault::Io("there are too many broken logs".to_owned()))?;
     match fs::rename(path, aside(folder, &name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -307,7 +306,7 @@ fn tail(folder: &Path, name: &str) -> PathBuf {
 
 #[cfg(test)]
 impl AuditFile {
-    /// Any file, from its beginning.
+    /// Wraps any file, from its beginning.
     pub(crate) fn on(file: File) -> Self {
         AuditFile { file, end: 0, is_torn: false }
     }

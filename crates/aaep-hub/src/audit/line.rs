@@ -1,4 +1,4 @@
-//! One line of the audit log: how it is written, hashed and read.
+//! One line of the audit log: writing, hashing and reading it.
 
 use std::fmt::{self, Write as _};
 
@@ -6,22 +6,22 @@ use aaep::{ReplyToken, SessionId, Timestamp};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// Something to be written into the log.
+/// An entry to be written to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// When it happened.
     pub unix_us: i64,
     /// What happened, such as `asked`, `reply` or `settled`.
     pub kind: &'static str,
-    /// In which session.
+    /// The session in which it happened.
     pub session_id: Option<SessionId>,
-    /// About which question. Only its hash is written.
+    /// The ask that it concerns. Only the hash of the token is written.
     pub reply_token: Option<ReplyToken>,
     /// Who did it: the name of an agent or principal.
     pub who: Option<String>,
-    /// What came of it, without words of people.
+    /// The result, without words of people.
     pub outcome: String,
-    /// The words of people: what was asked, what was said. Not part of the line.
+    /// The words of the ask or of the person. They are not part of the line.
     pub details: Option<String>,
 }
 
@@ -30,10 +30,10 @@ pub struct Entry {
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What the first line names as the line before it.
+    /// The hash that the first line has as `previous`.
     pub const ZERO: Hash = Hash([0; 32]);
 
-    /// The hash of these parts, one after the other.
+    /// The hash of these parts, concatenated.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -49,7 +49,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// A line of the log, read.
+/// A line of the log, parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Line {
     /// Its number: one more than that of the line before.
@@ -58,13 +58,13 @@ pub struct Line {
     pub time: String,
     /// What happened.
     pub kind: String,
-    /// In which session.
+    /// The session in which it happened.
     pub session_id: Option<String>,
-    /// About which question: the SHA-256 of its token.
+    /// The ask that it concerns: the SHA-256 of its token.
     pub reply_token_sha256: Option<String>,
     /// Who did it.
     pub who: Option<String>,
-    /// What came of it.
+    /// The result.
     pub outcome: String,
     /// The SHA-256 of a salt and the words.
     pub details_hash: Option<String>,
@@ -74,14 +74,14 @@ pub struct Line {
     pub hash: String,
 }
 
-/// The end of the chain: what the next line follows.
+/// The end of the chain, which the next line follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ChainHead {
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
 }
 
-impl Head {
+impl ChainHead {
     /// Writes the next line, with its line feed, and moves on to it.
     pub(crate) fn write(&mut self, entry: &Entry, details_hash: Option<Hash>) -> Vec<u8> {
         let seq = self.seq + 1;
@@ -99,25 +99,25 @@ impl Head {
         let hash = Hash::of(&[line.as_bytes(), b"}"]);
         member(&mut line, "hash", Some(&hash.to_string()));
         line.push_str("}\n");
-        *self = Head { seq, hash };
+        *self = ChainHead { seq, hash };
         line.into_bytes()
     }
 }
 
-/// The hash of words under their salt.
+/// The hash of the words with their salt.
 pub(crate) fn details_hash(salt: &[u8; 32], words: &str) -> Hash {
     Hash::of(&[salt, words.as_bytes()])
 }
 
-/// Thirty-two bytes that nobody can guess.
+/// Thirty-two random bytes.
 pub(crate) fn new_salt() -> Result<[u8; 32], getrandom::Error> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt)?;
     Ok(salt)
 }
 
-/// Writes a member as JSON in printable ASCII: a log is read in terminals, and nothing that a peer
-/// chose may steer one.
+/// Writes a member as JSON in printable ASCII: logs are read in terminals, and text from a peer must not
+/// control one.
 pub(super) fn member(line: &mut String, name: &str, value: Option<&str>) {
     line.push_str(",\"");
     line.push_str(name);

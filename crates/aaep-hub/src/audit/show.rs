@@ -1,49 +1,49 @@
-//! Showing the audit log: every line, joined with the words that the store has for it.
+//! Shows the audit log: every line, joined with the words that the store has for it.
 //!
-//! Holds one line at a time, and gives foreign text only as data or as ASCII JSON.
+//! Holds one line at a time, and returns foreign text only as data or as ASCII JSON.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write};
 
-use crate::audit::chain::{Broken, Chain, Why, read_line, unreadable};
+use crate::audit::chain::{Broken, ChainCheck, Why, read_line, unreadable};
 use crate::audit::line::{Line, details_hash, member};
 use crate::store::{ReadError, Reader};
 
-/// How many lines are taken out of the store at once.
+/// The number of lines that are read from the store at once.
 const PAGE_LINES: usize = 4096;
 
 /// The words that belong to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Details {
-    /// It never had any.
+    /// The entry never had any.
     None,
-    /// These.
+    /// The words.
     Words(String),
-    /// They were deleted, with their session or for their age.
+    /// The words were deleted, with their session or because of their age.
     Deleted,
-    /// They are not the words whose hash is in the line.
+    /// The words do not match the hash in the line.
     Changed,
 }
 
 /// An entry with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The line.
+    /// The line of the log.
     pub line: Line,
-    /// The words.
+    /// The words that belong to it.
     pub details: Details,
 }
 
 /// Why an entry could not be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportError {
-    /// The chain does not hold. What follows is not shown.
+    /// The chain is broken. The entries after that are not shown.
     Broken(Broken),
     /// The store could not be read.
     Read(ReadError),
-    /// It could not be written where it was to go: how that failed, and in words.
+    /// Writing failed: the kind of error, and its description.
     Write(io::ErrorKind, String),
 }
 
@@ -77,12 +77,12 @@ pub fn show(reader: &Reader) -> Show {
     show_after(reader, 0)
 }
 
-/// The entries after this number, verified on the way, and that the first of them follows that one. What is
-/// before is not read.
+/// The entries after this number. They are verified on the way, and so is that the first of them follows
+/// that number. Earlier entries are not read.
 pub fn show_after(reader: &Reader, after_seq: u64) -> Show {
     Show {
         reader: reader.clone(),
-        source: Source::Unopened,
+        source: EntrySource::Unopened,
         after_seq,
         next_seq: 1,
         waiting: VecDeque::new(),
@@ -90,34 +90,34 @@ pub fn show_after(reader: &Reader, after_seq: u64) -> Show {
     }
 }
 
-/// The entries of a log.
+/// Iterates over the entries of a log.
 #[derive(Debug)]
 pub struct Show {
     reader: Reader,
-    source: Source,
-    /// Entries up to this one are passed over.
+    source: EntrySource,
+    /// Entries up to this one are skipped.
     after_seq: u64,
-    /// The number that the next entry must at least have.
+    /// The lowest number that the next entry may have.
     next_seq: u64,
     waiting: VecDeque<(u64, Vec<u8>)>,
     is_second_look: bool,
 }
 
-enum Source {
+enum EntrySource {
     Unopened,
-    File(BufReader<File>, Chain),
+    File(BufReader<File>, ChainCheck),
     /// The lines that only the store has.
-    Store(Chain),
+    Store(ChainCheck),
     Ended,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for EntrySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Source::Unopened => "Unopened",
-            Source::File(..) => "File",
-            Source::Store(_) => "Store",
-            Source::Ended => "Ended",
+            EntrySource::Unopened => "Unopened",
+            EntrySource::File(..) => "File",
+            EntrySource::Store(_) => "Store",
+            EntrySource::Ended => "Ended",
         })
     }
 }
@@ -141,7 +141,7 @@ impl Iterator for Show {
             Ok(Shown { line, details })
         });
         if shown.is_err() {
-            self.source = Source::Ended;
+            self.source = EntrySource::Ended;
         }
         Some(shown)
     }
@@ -151,8 +151,8 @@ impl Show {
     fn next_line(&mut self) -> Result<Option<Line>, ExportError> {
         loop {
             match &mut self.source {
-                Source::Unopened => self.open()?,
-                Source::File(lines, chain) => {
+                EntrySource::Unopened => self.open()?,
+                EntrySource::File(lines, chain) => {
                     let mut text = Vec::new();
                     let is_line = read_line(lines, &mut text)
                         .map_err(|error| ExportError::Broken(unreadable(chain.line, &error)))?;
@@ -161,31 +161,33 @@ impl Show {
                     }
                     self.end_of_file(text.len())?;
                 }
-                Source::Store(chain) => {
+                EntrySource::Store(chain) => {
                     if self.waiting.is_empty() {
                         self.waiting = self.reader.waiting_lines(self.next_seq, PAGE_LINES)?.into();
                     }
                     let Some((_, text)) = self.waiting.pop_front() else {
-                        self.source = Source::Ended;
+                        self.source = EntrySource::Ended;
                         return Ok(None);
                     };
                     return chain.follow(&text).map(Some).map_err(ExportError::Broken);
                 }
-                Source::Ended => return Ok(None),
+                EntrySource::Ended => return Ok(None),
             }
         }
     }
 
-    /// Goes on with the lines that only the store has, beginning with an incomplete last one, which
-    /// is being written. Lines that went from the store into the file meanwhile are read there.
+    /// Continues with the lines that only the store has, beginning with the incomplete last one, which is
+    /// being written. Lines that moved from the store to the file in the meantime are read there.
     fn end_of_file(&mut self, incomplete_bytes: usize) -> Result<(), ExportError> {
         self.waiting = self.reader.waiting_lines(self.next_seq, PAGE_LINES)?.into();
-        let Source::File(lines, chain) = std::mem::replace(&mut self.source, Source::Ended) else {
+        let EntrySource::File(lines, chain) =
+            std::mem::replace(&mut self.source, EntrySource::Ended)
+        else {
             return Ok(());
         };
         let is_gap = self.waiting.front().is_some_and(|(seq, _)| *seq != self.next_seq);
         if !is_gap || self.is_second_look {
-            self.source = Source::Store(chain);
+            self.source = EntrySource::Store(chain);
             return Ok(());
         }
         self.is_second_look = true;
@@ -194,14 +196,14 @@ impl Show {
         lines
             .seek_relative(-back)
             .map_err(|error| ExportError::Broken(unreadable(chain.line, &error)))?;
-        self.source = Source::File(lines, chain);
+        self.source = EntrySource::File(lines, chain);
         Ok(())
     }
 
     fn open(&mut self) -> Result<(), ExportError> {
         self.source = match self.reader.audit_path() {
-            // A store in memory has forgotten its oldest lines; the chain begins where it begins.
-            None => Source::Store(Chain::from_the_middle(1)),
+            // A store in memory has dropped its oldest lines, so the chain may begin anywhere.
+            None => EntrySource::Store(ChainCheck::from_the_middle(1)),
             Some(path) => match File::open(path) {
                 Ok(file) => {
                     let unread = |error: io::Error| ExportError::Broken(unreadable(1, &error));
@@ -209,9 +211,12 @@ impl Show {
                     let place = place_of(&mut file, self.after_seq).map_err(unread)?;
                     file.seek(SeekFrom::Start(place)).map_err(unread)?;
                     let is_first = place == 0;
-                    let chain =
-                        if is_first { Chain::from_the_first() } else { Chain::from_the_middle(1) };
-                    Source::File(file, chain)
+                    let chain = if is_first {
+                        ChainCheck::from_the_first()
+                    } else {
+                        ChainCheck::from_the_middle(1)
+                    };
+                    EntrySource::File(file, chain)
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(ExportError::Broken(Broken { line: 1, why: Why::Gone }));
@@ -223,11 +228,11 @@ impl Show {
     }
 }
 
-/// How near the place of an entry is looked for.
+/// How close to an entry the search must come.
 const NEAR_BYTES: u64 = 64 * 1024;
 
-/// Where a line begins that is not after this entry, and near it: the numbers of the lines only grow. The
-/// beginning, if they cannot be read; then whoever reads from there finds what is wrong.
+/// Finds the start of a line at or shortly before this entry, using that line numbers only grow. Returns the
+/// beginning of the file if they cannot be read; reading from there then finds the error.
 fn place_of(file: &mut BufReader<File>, seq: u64) -> io::Result<u64> {
     let (mut low, mut high) = (0, file.get_ref().metadata()?.len());
     if seq == 0 {
@@ -264,8 +269,8 @@ fn details_of(reader: &Reader, line: &Line) -> Result<Details, ExportError> {
     }
 }
 
-/// Writes every entry as a line of JSON in ASCII, with `details` and what became of them. Gives how
-/// many there were.
+/// Writes every entry as a line of JSON in ASCII, with `details` and their state. Returns the number of
+/// entries.
 pub fn export(reader: &Reader, to: &mut impl Write) -> Result<u64, ExportError> {
     let mut entries = 0;
     for shown in show(reader) {

@@ -1,9 +1,9 @@
-//! Redacting a whole event, as the JSON object that it is before it is read.
+//! Redacts a whole event, as the JSON object that it is before it is parsed.
 //!
-//! Every string is looked at, in extensions and context objects too, but for what programs compare:
-//! ids, tokens of the protocol, types and times are never touched. Where a field holds an address it
-//! stays one, and where it is streamed text it keeps its number of characters. An ask keeps the
-//! numbers of cards and accounts: they are part of what the person consents to.
+//! Every string is searched, in extensions and context objects too, except values that programs compare:
+//! ids, protocol tokens, types and times are never changed. An address stays an address, and streamed text
+//! keeps its number of characters. An ask keeps card and account numbers, because they are part of what the
+//! person consents to.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use aaep::{CoreType, EventType};
 use serde_json::{Map, Number, Value};
 
 use super::numbers::is_social_security_name;
-use super::{Fit, REDACTED, Redactor, Seek};
+use super::{REDACTED, Redactor, ReplacementFit, SecretSearch};
 
-/// How deep an event is looked into. What lies deeper is replaced as a whole.
+/// The greatest depth that is searched. Deeper values are replaced as a whole.
 pub const MAX_REDACT_DEPTH: usize = 64;
 
-/// What stands in an address, where brackets may not.
+/// The replacement in an address, where brackets are not allowed.
 const REDACTED_IN_URI: &str = "redacted";
 
-/// Fields that programs compare, beside those that end in `_id` or begin with `@`.
+/// Fields that programs compare, besides those that end in `_id` or begin with `@`.
 const NEVER: [&str; 10] = [
     "type",
     "id",
@@ -33,7 +33,7 @@ const NEVER: [&str; 10] = [
     "language",
 ];
 
-/// Words in the name of a field by which its value is a secret, whatever it looks like.
+/// Words in the name of a field that make its value a secret, whatever it looks like.
 const SECRET_FIELDS: [&str; 9] = [
     "password",
     "passwd",
@@ -47,17 +47,17 @@ const SECRET_FIELDS: [&str; 9] = [
 ];
 
 impl Redactor {
-    /// Takes the secrets out of an event. Gives back how many values had one.
+    /// Redacts an event. Returns the number of values that contained a secret.
     pub fn redact_event(&self, event: &mut Map<String, Value>) -> usize {
-        let seek = if is_ask(event) { Seek::Secrets } else { Seek::All };
+        let seek = if is_ask(event) { SecretSearch::Secrets } else { SecretSearch::All };
         EventRedactor { redactor: self, seek }.object(event, "", 0)
     }
 }
 
-/// Goes over one event.
+/// Redacts one event.
 struct EventRedactor<'r> {
     redactor: &'r Redactor,
-    seek: Seek,
+    seek: SecretSearch,
 }
 
 impl EventRedactor<'_> {
@@ -75,7 +75,7 @@ impl EventRedactor<'_> {
             .sum()
     }
 
-    /// The elements of a list go by the name of the list.
+    /// The elements of a list have the name of the list.
     fn value(&self, key: &str, value: &mut Value, depth: usize) -> usize {
         if depth > MAX_REDACT_DEPTH {
             *value = Value::String(REDACTED.to_owned());
@@ -95,17 +95,17 @@ impl EventRedactor<'_> {
         }
     }
 
-    /// A card number may stand in a foreign object as a JSON number.
+    /// A card number may appear in a foreign object as a JSON number.
     fn is_number_of_person(&self, key: &str, number: &Number) -> bool {
         let seek = self.seek_in(key);
-        let is_named = seek == Seek::NamedSocialSecurity;
+        let is_named = seek == SecretSearch::NamedSocialSecurity;
         let find = || self.redactor.numbers.find(&number.to_string(), is_named);
-        seek != Seek::Secrets && number.is_u64() && !find().is_empty()
+        seek != SecretSearch::Secrets && number.is_u64() && !find().is_empty()
     }
 
-    fn seek_in(&self, key: &str) -> Seek {
+    fn seek_in(&self, key: &str) -> SecretSearch {
         match self.seek {
-            Seek::All if is_social_security_name(key) => Seek::NamedSocialSecurity,
+            SecretSearch::All if is_social_security_name(key) => SecretSearch::NamedSocialSecurity,
             seek => seek,
         }
     }
@@ -115,11 +115,11 @@ impl EventRedactor<'_> {
         let redacted = if is_secret_field(key) && !text.is_empty() {
             Cow::Borrowed(REDACTED)
         } else if key == "chunk" {
-            redact(Fit::SameLength)
+            redact(ReplacementFit::SameLength)
         } else if ["uri", "url", "href"].iter().any(|end| key.ends_with(end)) {
-            Cow::Owned(redact(Fit::Marker).replace(REDACTED, REDACTED_IN_URI))
+            Cow::Owned(redact(ReplacementFit::Marker).replace(REDACTED, REDACTED_IN_URI))
         } else {
-            redact(Fit::Marker)
+            redact(ReplacementFit::Marker)
         };
         if *redacted == **text {
             return false;
@@ -129,7 +129,7 @@ impl EventRedactor<'_> {
     }
 }
 
-/// Whether the event asks a person something, which must be told whole (§4.4.1, §4.4.2).
+/// Whether the event is an ask, which must be delivered whole (§4.4.1, §4.4.2).
 fn is_ask(event: &Map<String, Value>) -> bool {
     let name = event.get("type").and_then(Value::as_str).map(EventType::parse);
     matches!(

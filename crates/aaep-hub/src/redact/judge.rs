@@ -1,14 +1,14 @@
-//! Whether what a pattern found is a secret, where its form alone cannot tell.
+//! Decides whether a match is a secret, where its form alone is not enough.
 //!
-//! Made so that ordinary words, numbers, paths and placeholders stay: a person who hears
-//! `[redacted]` in every other sentence would switch it off.
+//! Ordinary words, numbers, paths and placeholders must stay: a person who hears `[redacted]` in every other
+//! sentence would switch redaction off.
 
 use regex::Captures;
 
-/// How many digits a number must have to be a secret under a name such as `tokens`.
+/// The number of digits that make a number a secret under a name such as `tokens`.
 const LONG_NUMBER: usize = 10;
 
-/// The form says it all.
+/// The form alone is enough.
 pub(super) fn always(_: &Captures<'_>) -> bool {
     true
 }
@@ -19,17 +19,17 @@ pub(super) fn has_digit(captures: &Captures<'_>) -> bool {
 }
 
 /// Not a variable or a blank to fill in.
-pub(super) fn is_no_placeholder(captures: &Captures<'_>) -> bool {
+pub(super) fn is_not_placeholder(captures: &Captures<'_>) -> bool {
     !is_placeholder(secret(captures))
 }
 
 /// Not a word of a sentence.
-pub(super) fn is_no_word(captures: &Captures<'_>) -> bool {
+pub(super) fn is_not_word(captures: &Captures<'_>) -> bool {
     let secret = secret(captures);
     !is_placeholder(secret) && !is_wordlike(secret)
 }
 
-/// The value after a name and a separator, without quotes.
+/// The unquoted value after a name and a separator.
 pub(super) fn is_value(captures: &Captures<'_>) -> bool {
     let (name, separator, value) = (&captures["name"], &captures["sep"], secret(captures));
     if is_placeholder(value) || value.starts_with('=') || is_call(value) {
@@ -40,23 +40,23 @@ pub(super) fn is_value(captures: &Captures<'_>) -> bool {
     if is_number && !is_password && value.len() < LONG_NUMBER {
         return false;
     }
-    // The folder of a shell, and what a name is said to be found at.
+    // A folder in a shell, or an address.
     let is_place = value.starts_with(['/', '~']) || value.contains("://");
     if is_place && !is_password {
         return false;
     }
-    // Tight around an equals sign it is an assignment; otherwise it may be a sentence.
+    // Directly after an equals sign it is an assignment; otherwise it may be a sentence.
     separator == "=" || (value.len() >= 4 && !is_wordlike(value))
 }
 
-/// The value after a name and a separator, in quotes: anything but a sentence.
+/// The quoted value after a name and a separator: anything except a sentence.
 pub(super) fn is_quoted_value(captures: &Captures<'_>) -> bool {
     let value = secret(captures);
     let is_sentence = value.split_whitespace().count() > 2 && value.split(' ').all(is_wordlike);
     !is_placeholder(value) && !is_sentence && !value.contains("://")
 }
 
-/// A string that nobody would type: letters and digits in no order.
+/// A string that looks random: letters and digits in no order.
 pub(super) fn is_random(captures: &Captures<'_>) -> bool {
     let text = secret(captures);
     let is_path = text.contains('/') && text.contains('.');
@@ -80,7 +80,7 @@ fn secret<'t>(captures: &Captures<'t>) -> &'t str {
     captures.name("secret").or_else(|| captures.get(0)).map_or("", |found| found.as_str())
 }
 
-/// Letters only, as words are written, perhaps with a mark at the end.
+/// Letters only, as words are written, perhaps followed by a punctuation mark.
 fn is_wordlike(text: &str) -> bool {
     let text = text.trim_end_matches(['.', ',', ':', ';', '!', '?', ')', '…']);
     let parts = text.split(['-', '_', '/', '\'', '’', '.']);
@@ -95,7 +95,7 @@ fn is_word(text: &str) -> bool {
     is_letters && is_one_case
 }
 
-/// `$NAME`, `${NAME}`, `%NAME%`, `{{ name }}`, `<your token>`, `null` and the like, and what has no
+/// Whether this is `$NAME`, `${NAME}`, `%NAME%`, `{{ name }}`, `<your token>`, `null` or similar, or has no
 /// letter or digit at all.
 fn is_placeholder(text: &str) -> bool {
     let is_name = |name: &str| {
@@ -123,7 +123,7 @@ fn is_placeholder(text: &str) -> bool {
         || !text.chars().any(char::is_alphanumeric)
 }
 
-/// The begin of a call in source code: `getToken(`.
+/// The beginning of a call in source code: `getToken(`.
 fn is_call(text: &str) -> bool {
     text.split_once('(').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphabetic() || b"_.:".contains(&it))

@@ -1,14 +1,15 @@
-//! Numbers of people that carry their own proof: payment cards, US social security numbers, IBANs.
+//! Personal numbers that can be verified by themselves: payment cards, US social security numbers, IBANs.
 //!
-//! A card needs a known issuer, the length and the groups that issuer uses, and a right Luhn digit; an
-//! IBAN the length of its country and a remainder of 1 modulo 97. So hashes, UUIDs, timestamps,
-//! barcodes and ordinary numbers stay. One pass over the text, which looks at a few bytes per word.
+//! A card number needs a known issuer, the length and groups that this issuer uses, and a correct Luhn
+//! digit; an IBAN needs the length of its country and a remainder of 1 modulo 97. So hashes, UUIDs,
+//! timestamps, barcodes and ordinary numbers stay. The search is one pass over the text and reads a few
+//! bytes of each word.
 
 use std::ops::{Range, RangeInclusive};
 
-/// Which numbers are looked for.
+/// Which numbers are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct NumberSearch {
     pub(super) cards: bool,
     pub(super) social_security: bool,
     pub(super) ibans: bool,
@@ -16,15 +17,15 @@ pub(super) struct Numbers {
 
 /// The longest card number.
 const MAX_CARD_DIGITS: usize = 19;
-/// How far before nine digits the words that make them a social security number may begin.
+/// How far before nine digits a name that makes them a social security number may begin.
 const NAME_BYTES: usize = 40;
 
-/// What may stand between the groups of a number: also the space and the hyphen that do not break.
+/// Separators between the groups of a number, including the non-breaking space and hyphen.
 const SEPARATORS: [&str; 6] = [" ", "-", ".", "\u{a0}", "\u{202f}", "\u{2011}"];
 
-impl Numbers {
-    /// Where such numbers are, in order and apart. `is_named` says that the name of the field calls its
-    /// value a social security number.
+impl NumberSearch {
+    /// Finds such numbers, in order and without overlaps. `is_named` means that the name of the field calls
+    /// its value a social security number.
     pub(super) fn find(self, text: &str, is_named: bool) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         let mut at = 0;
@@ -38,10 +39,10 @@ impl Numbers {
         spans
     }
 
-    /// Where the number that begins here ends, if one does.
+    /// The end of the number that begins here, if one does.
     fn end_of_number(self, text: &str, start: usize, is_named: bool) -> Option<usize> {
         let end = if text.as_bytes()[start].is_ascii_digit() {
-            let groups = Groups::read(text, start);
+            let groups = DigitGroups::read(text, start);
             let card = || self.cards.then(|| groups.end_of_card(text)).flatten();
             let named = || is_named || has_name_before(text, start);
             let is_ssn = self.social_security && groups.is_social_security(text, named);
@@ -65,24 +66,24 @@ fn word_end(text: &str, start: usize) -> usize {
     text[start..].find(|c| !is_word_char(c)).map_or(text.len(), |found| start + found)
 }
 
-/// Whether what begins here goes on after a letter or digit and this mark.
+/// Whether the text before `start` ends with a word character and this mark.
 fn follows_word(text: &str, start: usize, mark: &str) -> bool {
     text[..start].strip_suffix(mark).is_some_and(|rest| rest.ends_with(is_word_char))
 }
 
 /// Digits in groups, with the same separator between all of them.
-struct Groups<'t> {
+struct DigitGroups<'t> {
     start: usize,
     separator: &'t str,
     lengths: Vec<usize>,
 }
 
-impl<'t> Groups<'t> {
+impl<'t> DigitGroups<'t> {
     /// The most groups that are read: one more than any number has.
     const MOST: usize = 6;
 
     fn read(text: &'t str, start: usize) -> Self {
-        let mut groups = Groups { start, separator: "", lengths: Vec::new() };
+        let mut groups = DigitGroups { start, separator: "", lengths: Vec::new() };
         let mut at = start;
         loop {
             let rest = &text[at..];
@@ -104,7 +105,7 @@ impl<'t> Groups<'t> {
         }
     }
 
-    /// Where the first `count` groups end.
+    /// The end of the first `count` groups.
     fn end(&self, count: usize) -> usize {
         let digits: usize = self.lengths[..count].iter().sum();
         self.start + digits + count.saturating_sub(1) * self.separator.len()
@@ -115,7 +116,7 @@ impl<'t> Groups<'t> {
         bytes.filter(u8::is_ascii_digit).map(|byte| byte - b'0').collect()
     }
 
-    /// Where the longest card number in the first groups ends.
+    /// The end of the longest card number in the first groups.
     fn end_of_card(&self, text: &str) -> Option<usize> {
         let is_digit = |c: char| c.is_ascii_digit();
         let is_fraction =
@@ -141,7 +142,7 @@ impl<'t> Groups<'t> {
         is_space || !goes_on && !follows_word(text, self.start, self.separator)
     }
 
-    /// 123-45-6789 by its form; with other separators or none, only where it is called so.
+    /// 123-45-6789 by its form; with other separators or none, only if it is named so.
     fn is_social_security(&self, text: &str, is_named: impl FnOnce() -> bool) -> bool {
         let is_hyphen = ["-", "\u{2011}"].contains(&self.separator);
         let has_form = match self.lengths[..] {
@@ -163,7 +164,7 @@ fn value(digits: &[u8]) -> u32 {
     digits.iter().fold(0, |value, digit| value * 10 + u32::from(*digit))
 }
 
-/// One group, groups of four with a rest, or as American Express and Diners write them.
+/// One group, groups of four with a remainder, or the groups of American Express and Diners.
 fn has_shape_of_card(lengths: &[usize]) -> bool {
     let digits: usize = lengths.iter().sum();
     let in_fours = || {
@@ -178,7 +179,7 @@ fn is_card(digits: &[u8]) -> bool {
     has_issuer(digits) && luhn(digits)
 }
 
-/// How the cards of each network begin, from and to which four digits, and how long their numbers are.
+/// The first four digits of each network's cards, as a range, and the lengths of their numbers.
 const ISSUERS: [(RangeInclusive<u32>, RangeInclusive<usize>); 24] = [
     // Visa
     (4000..=4999, 16..=16),
@@ -217,7 +218,7 @@ const ISSUERS: [(RangeInclusive<u32>, RangeInclusive<usize>); 24] = [
     (6759..=6763, 16..=19),
 ];
 
-/// Whether a card network gives out numbers that begin so and are this long.
+/// Whether a card network issues numbers with this beginning and length.
 fn has_issuer(digits: &[u8]) -> bool {
     let (begin, length) = (value(&digits[..4]), digits.len());
     ISSUERS.iter().any(|(begins, lengths)| begins.contains(&begin) && lengths.contains(&length))
@@ -237,14 +238,14 @@ fn luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Whether the words just before, on the same line, call what follows a social security number.
+/// Whether the words just before, on the same line, name a social security number.
 fn has_name_before(text: &str, start: usize) -> bool {
     let from = text.floor_char_boundary(start.saturating_sub(NAME_BYTES));
     let line = text[from..start].rsplit('\n').next().unwrap_or_default();
     is_social_security_name(line)
 }
 
-/// Whether a name, of a field or in a sentence, is that of a social security number.
+/// Whether a name, of a field or in a sentence, means a social security number.
 pub(super) fn is_social_security_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_ssn = |part: &str| part == "ssn" || part == "ssns";
@@ -252,7 +253,7 @@ pub(super) fn is_social_security_name(name: &str) -> bool {
         || name.split(|c: char| !c.is_ascii_alphabetic()).any(is_ssn)
 }
 
-/// Where the IBAN that begins here ends: without separators, or in groups of four.
+/// The end of the IBAN that begins here, without separators or in groups of four.
 fn end_of_iban(text: &str, start: usize) -> Option<usize> {
     let bytes = &text.as_bytes()[start..];
     let country = bytes.get(..2)?;
@@ -285,7 +286,7 @@ fn modulo_97(number: &[u8]) -> u32 {
     })
 }
 
-/// The countries that have IBANs, each with how long they are there.
+/// The countries that have IBANs, each with their length.
 const IBAN_LENGTHS: &str = "\
     AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 \
     DJ27 DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 \

@@ -1,6 +1,6 @@
-//! Secrets that must go, and ordinary words that must stay.
+//! Secrets that must be redacted, and ordinary words that must stay.
 //!
-//! The secrets are made up here piece by piece, so that nobody's scanner takes them for real.
+//! The secrets are assembled here from pieces, so that no scanner mistakes them for real ones.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::*;
 
 mod numbers;
 
-/// Built once: compiling all patterns is slow, using them is not.
+/// Built once, because compiling all patterns is slow and using them is not.
 fn redactor() -> &'static Redactor {
     static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
         Redactor::new(&RedactConfig::default()).expect("the patterns that are built in")
@@ -19,7 +19,7 @@ fn redactor() -> &'static Redactor {
     &REDACTOR
 }
 
-/// Letters and digits in no order, as long as wanted.
+/// Letters and digits in no order, of any length.
 fn noise(length: usize) -> String {
     "a7Kq2ZxP9fWm4TgB1cVhJ8sLd3RyN6uE0oXi5".chars().cycle().take(length).collect()
 }
@@ -315,9 +315,9 @@ proptest! {
         let redactor = redactor();
         let once = redactor.redact_text(&text).into_owned();
         prop_assert_eq!(redactor.redact_text(&once), once.as_str());
-        let streamed = redactor.redact(&text, Fit::SameLength, Seek::All).into_owned();
+        let streamed = redactor.redact(&text, ReplacementFit::SameLength, SecretSearch::All).into_owned();
         prop_assert_eq!(streamed.chars().count(), text.chars().count());
-        prop_assert_eq!(redactor.redact(&streamed, Fit::SameLength, Seek::All), streamed.as_str());
+        prop_assert_eq!(redactor.redact(&streamed, ReplacementFit::SameLength, SecretSearch::All), streamed.as_str());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What goes back to a child when its question is settled in the hub.
+//! What is sent back to a child when its ask is settled in the hub.
 
 use aaep::event::human::Decision;
 use aaep::extension::{DecidedBy, Outcome};
@@ -7,32 +7,38 @@ use serde_json::Value;
 
 use crate::hub::Settlement;
 
-/// What is said to the child.
+/// The reply to the child.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Back {
-    /// A decision about a confirmation.
+pub(super) enum ChildReply {
+    /// A decision on a confirmation.
     Confirm(Decision),
     /// The answer to a clarification.
     Clarify(Response),
-    /// Nothing: the child's own default applies in its own time.
+    /// No reply: the child's own default applies at its own deadline.
     Nothing,
 }
 
-/// What goes back. An accept is only what a person accepted: where the hub applied a default that accepts,
-/// the child applies its own, and where it is not known how a question was settled, it is a reject.
-pub(super) fn back(settlement: Option<&Settlement>, is_confirmation: bool) -> Back {
+/// Decides the reply. It is an accept only if a person accepted: if the hub applied a default that accepts,
+/// the child applies its own, and if the settlement is not known, the reply is a reject.
+pub(super) fn reply_for(settlement: Option<&Settlement>, is_confirmation: bool) -> ChildReply {
     let Some(settlement) = settlement else {
-        return if is_confirmation { Back::Confirm(Decision::Reject) } else { Back::Nothing };
+        return if is_confirmation {
+            ChildReply::Confirm(Decision::Reject)
+        } else {
+            ChildReply::Nothing
+        };
     };
     let is_by_person = settlement.decided_by == DecidedBy::Reply;
     match (is_confirmation, &settlement.outcome) {
-        (true, Outcome::Accept) if is_by_person => Back::Confirm(Decision::Accept),
-        (true, Outcome::Accept) => Back::Nothing,
-        (true, _) => Back::Confirm(Decision::Reject),
-        (false, Outcome::Answered) if is_by_person => {
-            settlement.response.as_ref().and_then(response).map_or(Back::Nothing, Back::Clarify)
-        }
-        (false, _) => Back::Nothing,
+        (true, Outcome::Accept) if is_by_person => ChildReply::Confirm(Decision::Accept),
+        (true, Outcome::Accept) => ChildReply::Nothing,
+        (true, _) => ChildReply::Confirm(Decision::Reject),
+        (false, Outcome::Answered) if is_by_person => settlement
+            .response
+            .as_ref()
+            .and_then(response)
+            .map_or(ChildReply::Nothing, ChildReply::Clarify),
+        (false, _) => ChildReply::Nothing,
     }
 }
 
@@ -56,7 +62,7 @@ mod tests {
         Settlement { reply_token, outcome, decided_by, response: Some(true.into()) }
     }
 
-    /// Every outcome that this hub has a word for.
+    /// Every outcome that this hub can name.
     fn outcomes() -> [Outcome; 5] {
         use Outcome::{Accept, Answered, Reject, Unanswered, Withdrawn};
         [Accept, Reject, Answered, Unanswered, Withdrawn]
@@ -72,16 +78,16 @@ mod tests {
         for outcome in outcomes() {
             for decided_by in deciders() {
                 let is_accept = outcome == Outcome::Accept && decided_by == DecidedBy::Reply;
-                let back = back(Some(&settlement(outcome.clone(), decided_by)), true);
-                assert_eq!(back == Back::Confirm(Decision::Accept), is_accept, "{outcome:?}");
+                let back = reply_for(Some(&settlement(outcome.clone(), decided_by)), true);
+                assert_eq!(back == ChildReply::Confirm(Decision::Accept), is_accept, "{outcome:?}");
                 if outcome != Outcome::Accept {
-                    assert_eq!(back, Back::Confirm(Decision::Reject));
+                    assert_eq!(back, ChildReply::Confirm(Decision::Reject));
                 }
                 accepts += usize::from(is_accept);
             }
         }
         assert_eq!(accepts, 1);
-        assert_eq!(back(None, true), Back::Confirm(Decision::Reject));
+        assert_eq!(reply_for(None, true), ChildReply::Confirm(Decision::Reject));
     }
 
     #[test]
@@ -89,12 +95,15 @@ mod tests {
         for outcome in outcomes() {
             for decided_by in deciders() {
                 let is_answer = outcome == Outcome::Answered && decided_by == DecidedBy::Reply;
-                let back = back(Some(&settlement(outcome.clone(), decided_by)), false);
-                let expected =
-                    if is_answer { Back::Clarify(Response::YesNo(true)) } else { Back::Nothing };
+                let back = reply_for(Some(&settlement(outcome.clone(), decided_by)), false);
+                let expected = if is_answer {
+                    ChildReply::Clarify(Response::YesNo(true))
+                } else {
+                    ChildReply::Nothing
+                };
                 assert_eq!(back, expected);
             }
         }
-        assert_eq!(back(None, false), Back::Nothing);
+        assert_eq!(reply_for(None, false), ChildReply::Nothing);
     }
 }

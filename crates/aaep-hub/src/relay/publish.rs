@@ -1,4 +1,4 @@
-//! One event of a child, published.
+//! Publishes one event of a child.
 
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use tokio::time::sleep;
 use crate::access::{LimitError, Principal};
 use crate::hub::{Hub, HubError, Published, Refused};
 
-/// How often an event is published again when the hub could not store it in time.
+/// How often publishing is repeated when the hub could not store an event in time.
 const MAX_TRIES: u32 = 5;
 
-/// How long it is waited before that.
+/// The pause before each repetition.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Publishes an event. A child that is too fast is slowed down, because it is not read from meanwhile. What
-/// could not be stored is tried again only if that is harmless: `may_repeat`.
+/// Publishes an event. A child that publishes too fast is slowed down, because nothing is read from it in
+/// the meantime. If the event could not be stored, it is published again only if that is harmless:
+/// `may_repeat`.
 pub(super) async fn publish(
     hub: &Hub,
     principal: &Principal,

@@ -20,32 +20,32 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::ChildTable;
-use super::back::{Back, back};
+use super::back::{ChildReply, reply_for};
 use super::publish::publish;
 use super::translate::{beginning, translate};
 use crate::access::Principal;
 use crate::hub::{AskState, Hub, HubError, Settlement, own_ids};
 
-/// How long the hub waits for its own word on a question whose time is over for the child, before it
-/// withdraws it.
+/// How long the hub waits for its own settlement of an ask that has expired for the child, before it
+/// withdraws the ask.
 const AFTER_TIME: Duration = Duration::from_secs(1);
 
-/// How long a child may take to read what it is told.
+/// How long a child may take to read a message.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long it is waited for an outcome at a time.
-const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// How long one wait for an outcome lasts.
+const WAIT_AT_MOST: Duration = Duration::from_mins(1);
 
-/// How often in a row an outcome may not be readable before nobody waits for it.
+/// How often in a row reading an outcome may fail before the hub gives up on it.
 const MAX_FAILURES: u32 = 30;
 
-/// How many mistakes of a child are logged; its own subscriber, the hub, needs no more.
+/// The most mistakes of a child that are logged.
 const MAX_LOGGED: u32 = 200;
 
-/// How a child is called in what it is sent.
+/// The id of the hub as a subscriber of the child.
 const SUBSCRIBER: &str = "aaep-hub";
 
-/// Hears a child until it ends, and says why it did.
+/// Receives from a child until it ends, and returns why it did.
 pub(super) async fn run(
     hub: &Hub,
     child: &ChildTable,
@@ -53,7 +53,7 @@ pub(super) async fn run(
     sender: LinkSender,
     receiver: &mut LinkReceiver,
 ) -> String {
-    let mut run = Run {
+    let mut run = ChildRun {
         hub,
         child,
         principal,
@@ -94,37 +94,37 @@ pub(super) async fn run(
     }
 }
 
-struct Run<'a> {
+struct ChildRun<'a> {
     hub: &'a Hub,
     child: &'a ChildTable,
     principal: &'a Principal,
     name: String,
     subscriber: Subscriber,
     sender: LinkSender,
-    /// The questions of the child that are open in the hub, by the child's token.
-    asks: BTreeMap<ReplyToken, Ask>,
-    settling: JoinSet<Settled>,
+    /// The child's asks that are open in the hub, by the child's token.
+    asks: BTreeMap<ReplyToken, ChildAsk>,
+    settling: JoinSet<SettledChildAsk>,
     logged: u32,
 }
 
-struct Ask {
-    /// The token that the question has in the hub.
+struct ChildAsk {
+    /// The token of the ask in the hub.
     token: ReplyToken,
     is_confirmation: bool,
 }
 
-/// A question of the child is settled in the hub.
-struct Settled {
+/// An ask of the child that was settled in the hub.
+struct SettledChildAsk {
     /// The child's token.
     token: ReplyToken,
-    /// The token that the question has in the hub.
+    /// The token of the ask in the hub.
     ours: ReplyToken,
-    /// How; none if that is not known.
+    /// The settlement. `None` if it is not known.
     settlement: Option<Settlement>,
 }
 
-impl Run<'_> {
-    /// Everything, as it is, with answers.
+impl ChildRun<'_> {
+    /// Subscribes to every event unchanged, with the right to reply.
     async fn subscribe(&mut self) -> Result<(), String> {
         let mut wanted = Capabilities::new();
         wanted.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
@@ -137,7 +137,7 @@ impl Run<'_> {
         self.send(&request).await
     }
 
-    /// Takes a message of the child.
+    /// Handles a message of the child.
     async fn take(&mut self, text: &str) -> Result<(), String> {
         let object = serde_json::from_str::<Object>(text).ok();
         let formed = object.as_ref().and_then(|it| with_formed_ids(self.principal, it));
@@ -154,19 +154,19 @@ impl Run<'_> {
                 self.publish(&event, object, is_joined).await
             }
             (Some(_), _) => Ok(()),
-            (None, Some(object)) if is_left_to_fill(&object) => {
-                self.publish_unread(object).await;
+            (None, Some(object)) if needs_filling(&object) => {
+                self.publish_incomplete(object).await;
                 Ok(())
             }
-            (None, _) => match unread_question(text) {
+            (None, _) => match unread_ask(text) {
                 Some(token) => self.reject(&token).await,
                 None => Ok(()),
             },
         }
     }
 
-    /// Publishes an event that leaves something out for the hub to fill in.
-    async fn publish_unread(&mut self, mut object: Object) {
+    /// Publishes an event that leaves fields out for the hub to fill in.
+    async fn publish_incomplete(&mut self, mut object: Object) {
         translate(&mut object, self.child.agent_id.as_deref());
         let (kind, may_repeat) = (object.get("type").cloned(), object.contains_key("event_id"));
         if let Err(why) = publish(self.hub, self.principal, object, may_repeat).await {
@@ -175,11 +175,11 @@ impl Run<'_> {
         }
     }
 
-    /// What changed for the subscriber that we are.
+    /// Handles changes that the subscriber rules report.
     async fn follow(&mut self, changes: &[Change]) -> Result<(), String> {
         for change in changes {
             match change {
-                // One that was settled without us is no longer asked either.
+                // An ask that was settled without us is withdrawn too.
                 Change::AskWithdrawn { reply_token, .. }
                 | Change::AskResolved { reply_token, .. }
                 | Change::AskForgotten { reply_token } => {
@@ -200,8 +200,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The child waits no more. The hub's own time ends as well, about now; if it does not, nobody may go on
-    /// believing that an answer counts.
+    /// Handles an ask whose deadline has passed for the child. The hub's own deadline passes at about the
+    /// same time; if it does not, the ask is withdrawn, so that nobody believes that an answer still counts.
     fn expire(&self, token: &ReplyToken) {
         let Some(ask) = self.asks.get(token) else { return };
         let (hub, principal, token) = (self.hub.clone(), self.principal.clone(), ask.token.clone());
@@ -211,8 +211,8 @@ impl Run<'_> {
         });
     }
 
-    /// Publishes an event of the child. A session that began before it was heard begins here with the change
-    /// of state that sums it up (§8.7).
+    /// Publishes an event of the child. If its session began before the hub received anything, the session
+    /// begins here with the state change that summarizes it (§8.7).
     async fn publish(
         &mut self,
         event: &Event,
@@ -227,7 +227,7 @@ impl Run<'_> {
             }
             object.remove("from_state");
         }
-        let Some((token, is_confirmation)) = question(event) else {
+        let Some((token, is_confirmation)) = ask_of(event) else {
             if let Err(why) = publish(self.hub, self.principal, object, true).await {
                 self.refused(event, &why);
             }
@@ -242,16 +242,20 @@ impl Run<'_> {
         }
         let published = publish(self.hub, self.principal, object, false).await;
         let ours = published.and_then(|published| match published.reply_token {
-            // An answer to an earlier question is none to this one.
+            // An answer to an earlier ask is not an answer to this one.
             Some(ours) if !published.is_repeated => Ok(ours),
             _ => Err("A question with this event_id came before.".to_owned()),
         });
         match ours {
             Ok(ours) => {
-                let settled =
-                    settled(self.hub.clone(), self.principal.clone(), token.clone(), ours.clone());
+                let settled = wait_until_settled(
+                    self.hub.clone(),
+                    self.principal.clone(),
+                    token.clone(),
+                    ours.clone(),
+                );
                 self.settling.spawn(settled);
-                self.asks.insert(token.clone(), Ask { token: ours, is_confirmation });
+                self.asks.insert(token.clone(), ChildAsk { token: ours, is_confirmation });
                 Ok(())
             }
             Err(why) => {
@@ -261,28 +265,28 @@ impl Run<'_> {
         }
     }
 
-    /// A question of the child is settled in the hub: the child is told what may be told, once.
-    async fn settle(&mut self, settled: &Settled) -> Result<(), String> {
-        let Settled { token, ours, settlement } = settled;
-        // One that the child withdrew is not there any more, and needs no word. Its token may stand for
-        // another question by now, to which this is no answer.
+    /// Handles an ask that was settled in the hub: sends the child its reply, once.
+    async fn settle(&mut self, settled: &SettledChildAsk) -> Result<(), String> {
+        let SettledChildAsk { token, ours, settlement } = settled;
+        // An ask that the child withdrew is gone and gets no reply. By now its token may belong to another
+        // ask, which this settlement does not answer.
         if self.asks.get(token).is_none_or(|ask| ask.token != *ours) {
             return Ok(());
         }
         let Some(ask) = self.asks.remove(token) else { return Ok(()) };
         let now = self.hub.clock().now();
-        let reply = match back(settlement.as_ref(), ask.is_confirmation) {
-            Back::Confirm(decision) => {
+        let reply = match reply_for(settlement.as_ref(), ask.is_confirmation) {
+            ChildReply::Confirm(decision) => {
                 let details = ConfirmationDetails::default();
                 let reply = self.subscriber.confirm(now, token, decision, details);
                 reply.map(|reply| Message::ConfirmationReply(Box::new(reply)))
             }
-            Back::Clarify(response) => {
+            ChildReply::Clarify(response) => {
                 let details = ClarificationDetails::default();
                 let reply = self.subscriber.clarify(now, token, response, details);
                 reply.map(|reply| Message::ClarificationReply(Box::new(reply)))
             }
-            Back::Nothing => return Ok(()),
+            ChildReply::Nothing => return Ok(()),
         };
         match reply {
             Ok(reply) => self.send(&reply).await,
@@ -299,14 +303,14 @@ impl Run<'_> {
         if is_confirmation { self.reject(token).await } else { Ok(()) }
     }
 
-    /// Rejects a question that nobody could be asked.
+    /// Rejects an ask that could not be put to anyone.
     async fn reject(&mut self, token: &ReplyToken) -> Result<(), String> {
         let now = self.hub.clock().now();
         let (decision, details) = (Decision::Reject, ConfirmationDetails::default());
         if let Ok(reply) = self.subscriber.confirm(now, token, decision, details) {
             return self.send(&reply).await;
         }
-        // The subscriber does not know it as a question that can be answered; a no is safe all the same.
+        // The subscriber rules do not know it as an ask that can be answered; a reject is safe all the same.
         let subscription_id = self.subscriber.subscription_id().cloned();
         let timestamp = Timestamp::from_unix_ms(now.unix_us.div_euclid(1000));
         let (Some(subscription_id), Some(timestamp)) = (subscription_id, timestamp) else {
@@ -329,7 +333,7 @@ impl Run<'_> {
     async fn send(&self, message: &impl serde::Serialize) -> Result<(), String> {
         let json = serde_json::to_string(message).map_err(|error| error.to_string())?;
         match timeout(READ_WITHIN, self.sender.send(json)).await {
-            // If the link has ended, that is heard next, with its reason.
+            // If the link has ended, the next read reports it, with the reason.
             Ok(_) => Ok(()),
             Err(_) => Err("it does not read what it is told".to_owned()),
         }
@@ -341,7 +345,7 @@ impl Run<'_> {
         self.log(&text);
     }
 
-    /// Logs a mistake of the child, as long as there are not too many.
+    /// Logs a mistake of the child, unless there are too many.
     fn log(&mut self, text: &str) {
         self.logged = self.logged.saturating_add(1);
         if self.logged <= MAX_LOGGED {
@@ -362,8 +366,8 @@ fn subscriber() -> SubscriberConfig {
     }
 }
 
-/// The token of a question, and whether it is a confirmation.
-fn question(event: &Event) -> Option<(&ReplyToken, bool)> {
+/// The token of an ask, and whether it is a confirmation.
+fn ask_of(event: &Event) -> Option<(&ReplyToken, bool)> {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => Some((&asked.reply_token, true)),
         Payload::AwaitingClarification(asked) => Some((&asked.reply_token, false)),
@@ -371,8 +375,8 @@ fn question(event: &Event) -> Option<(&ReplyToken, bool)> {
     }
 }
 
-/// The event as the subscriber rules can read it, if the child has ids of its own form. Its token stays: the child has
-/// to know it again in the answer.
+/// The event in a form that the subscriber rules can read, if the child's ids have a form of their own. The
+/// token stays, because the child must recognize it in the reply.
 fn with_formed_ids(principal: &Principal, object: &Object) -> Option<String> {
     if !own_ids::has_own_ids(object) {
         return None;
@@ -385,28 +389,33 @@ fn with_formed_ids(principal: &Principal, object: &Object) -> Option<String> {
     serde_json::to_string(&formed).ok()
 }
 
-/// Whether the hub would fill in what is missing here. A question needs a token that its child knows, so it has to
-/// be whole.
-fn is_left_to_fill(object: &Object) -> bool {
+/// Whether the hub would fill in the missing fields. An ask must be complete, because it needs a token that
+/// its child knows.
+fn needs_filling(object: &Object) -> bool {
     let core = object.get("type").and_then(Value::as_str).and_then(CoreType::known);
     let is_question =
         |core| matches!(core, CoreType::AwaitingConfirmation | CoreType::AwaitingClarification);
     core.is_some_and(|core| !is_question(core)) && !is_filled(object)
 }
 
-/// The token of a confirmation that cannot be read as a whole.
-fn unread_question(text: &str) -> Option<ReplyToken> {
+/// The token of a confirmation that is not valid as a whole.
+fn unread_ask(text: &str) -> Option<ReplyToken> {
     let event: Value = serde_json::from_str(text).ok()?;
     let is_one = event.get("type")?.as_str()? == "aaep:agent.awaiting.confirmation";
     let token = event.get("reply_token")?.as_str().filter(|_| is_one)?;
     ReplyToken::parse(token).ok()
 }
 
-/// Waits until a question is settled.
-async fn settled(hub: Hub, principal: Principal, token: ReplyToken, ours: ReplyToken) -> Settled {
+/// Waits until an ask is settled.
+async fn wait_until_settled(
+    hub: Hub,
+    principal: Principal,
+    token: ReplyToken,
+    ours: ReplyToken,
+) -> SettledChildAsk {
     let mut failures = 0;
     let settlement = loop {
-        match hub.ask_state(&principal, &ours, LOOK_EVERY).await {
+        match hub.ask_state(&principal, &ours, WAIT_AT_MOST).await {
             Ok(AskState { settlement: Some(settlement), .. }) => break Some(settlement),
             Ok(_) => failures = 0,
             Err(HubError::NotStored { .. } | HubError::NotTaken { .. })
@@ -418,12 +427,12 @@ async fn settled(hub: Hub, principal: Principal, token: ReplyToken, ours: ReplyT
             Err(_) => break None,
         }
     };
-    Settled { token, ours, settlement }
+    SettledChildAsk { token, ours, settlement }
 }
 
 async fn withdraw(hub: &Hub, principal: &Principal, token: &ReplyToken) {
     match hub.withdraw(principal, token).await {
-        // One that is settled already is as wanted.
+        // An ask that is already settled needs nothing.
         Ok(()) | Err(HubError::NoSuchAsk) => {}
         Err(error) => tracing::warn!(%token, "A question could not be withdrawn: {error}"),
     }

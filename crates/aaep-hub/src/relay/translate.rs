@@ -1,14 +1,14 @@
-//! What has to change on an event of a child before it is an event of an agent of this hub.
+//! Turns an event of a child into an event of an agent of this hub.
 
 use aaep::Object;
 use aaep::extension::{AGENT_FIELDS, PREFIX};
 use serde_json::Value;
 
-/// What an agent may say itself and a child may not: it would give people more time than the child waits.
+/// A field that agents may set and children may not: it would give people more time than the child waits.
 const MORE_TIME: &str = "max_timeout_seconds";
 
-/// Makes an event of a child one of this hub. The hub has its own tokens, numbers and words about delivery;
-/// everything else stays as it is.
+/// Turns an event of a child into one of this hub. The hub has its own tokens, sequence numbers and notes
+/// about delivery; everything else stays as it is.
 pub(super) fn translate(event: &mut Object, agent_id: Option<&str>) {
     event.remove("reply_token");
     event.remove("sequence_number");
@@ -29,7 +29,7 @@ pub(super) fn translate(event: &mut Object, agent_id: Option<&str>) {
     }
 }
 
-/// The beginning of a session of which this is the first event that was heard.
+/// The start event of a session whose first received event is this one.
 pub(super) fn beginning(event: &Object) -> Object {
     let kept = ["@context", "session_id", "timestamp", "producer"];
     let kept = kept.iter().filter_map(|&name| Some((name.to_owned(), event.get(name)?.clone())));

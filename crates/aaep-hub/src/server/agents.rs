@@ -1,4 +1,4 @@
-//! What agents ask for: to publish, to ask and wait, and to hear what people tell them.
+//! Requests of agents: publish, ask and wait, and receive instructions from people.
 
 use aaep::extension::Accepts;
 use aaep::{Code, CoreType, EventType, Mode, Object, ReplyToken, Timestamp, Violation};
@@ -7,9 +7,9 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::App;
-use super::answer::{self, Answer, JSON_LINES};
-use super::body::{self, Kind};
+use super::ServerApp;
+use super::answer::{self, HttpResponse, JSON_LINES};
+use super::body::{self, BodyKind};
 use super::query;
 use super::subscribers::failed;
 use crate::access::{LimitError, Principal};
@@ -17,17 +17,17 @@ use crate::bounds::MAX_KEY_BYTES;
 use crate::hub::{AskState, HubError, Published, Refused, own_ids};
 use aaep_trust::strict_json::{self, NotStrict};
 
-impl App {
-    /// Events are published: one, or one on each line.
+impl ServerApp {
+    /// Publishes events: one, or one on each line.
     pub(super) async fn publish(
         &self,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let kind = body::kind(request.headers(), true)?;
         let key = idempotency_key(request.headers())?;
         let bytes = self.body(request).await?;
-        if kind == Kind::Lines {
+        if kind == BodyKind::Lines {
             return self.publish_lines(principal, &bytes, key).await;
         }
         let event = read_event(&bytes).map_err(|wrong| Box::new(not_valid(&wrong)))?;
@@ -42,10 +42,10 @@ impl App {
         principal: &Principal,
         event: Object,
         key: Option<String>,
-    ) -> Result<Result<Published, Refused>, Box<Answer>> {
+    ) -> Result<Result<Published, Refused>, Box<HttpResponse>> {
         let outcomes = self.hub.publish(principal, vec![event], key).await;
         let outcomes = outcomes.map_err(|error| failed(&error))?;
-        // A key that was used for nothing has no outcome of its own.
+        // If the key was used for an empty request, there is no outcome.
         Ok(outcomes.into_iter().next().unwrap_or(Err(Refused::Before)))
     }
 
@@ -54,9 +54,10 @@ impl App {
         principal: &Principal,
         bytes: &[u8],
         key: Option<String>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-        // Counted before anything is read: what is wrong with a line is longer than the line.
+        // Lines are counted before they are parsed, because the violations of a line are longer than the
+        // line.
         let most = usize::try_from(self.guard.limits().events_at_once()).unwrap_or(usize::MAX);
         let lines: Vec<&[u8]> = lines.take(most.saturating_add(1)).collect();
         if lines.len() > most {
@@ -85,17 +86,17 @@ impl App {
         Ok(lines_answer(&wrong, outcomes))
     }
 
-    /// A question is asked, and its outcome waited for.
+    /// Publishes an ask and waits for its outcome.
     pub(super) async fn ask(
         &self,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let wait = query::wait(request.uri())?;
         let key = idempotency_key(request.headers())?;
         let event = read_event(&self.json_body(request).await?);
         let event = event.map_err(|wrong| Box::new(not_valid(&wrong)))?;
-        if !is_question(&event) {
+        if !is_ask(&event) {
             return Ok(answer::refusal(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "not_a_question",
@@ -117,13 +118,13 @@ impl App {
         }
     }
 
-    /// How a question stands.
+    /// The state of an ask.
     pub(super) async fn ask_state(
         &self,
         principal: &Principal,
         token: &str,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let wait = query::wait(uri)?;
         let token = parse_token(principal, token)?;
         self.wait_for(principal, &token, wait).await
@@ -134,10 +135,10 @@ impl App {
         principal: &Principal,
         token: &ReplyToken,
         wait: std::time::Duration,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let state = tokio::select! {
             state = self.hub.ask_state(principal, token, wait) => state,
-            // A hub that stops keeps nobody waiting; the question stays open over the restart.
+            // A hub that stops ends the wait; the ask stays open across the restart.
             () = self.stopping() => {
                 self.hub.ask_state(principal, token, std::time::Duration::ZERO).await
             }
@@ -146,24 +147,24 @@ impl App {
         Ok(state_answer(token, &state))
     }
 
-    /// A question is taken back (§6.8).
+    /// Withdraws an ask (§6.8).
     pub(super) async fn withdraw(
         &self,
         principal: &Principal,
         token: &str,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let token = parse_token(principal, token)?;
         self.hub.withdraw(principal, &token).await.map_err(|error| failed(&error))?;
         Ok(answer::done())
     }
 
-    /// An agent says what people may tell it.
+    /// Declares which instructions an agent accepts from people.
     pub(super) async fn accepts(
         &self,
         principal: &Principal,
         agent_id: &str,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let bytes = self.json_body(request).await?;
         let accepts = read_accepts(agent_id, &bytes)?;
         match self.hub.declare(principal, agent_id, accepts).await {
@@ -178,13 +179,13 @@ impl App {
         }
     }
 
-    /// What people told an agent.
+    /// The instructions that people gave an agent.
     pub(super) async fn inbox(
         &self,
         principal: &Principal,
         agent_id: &str,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let after = query::whole_number(uri, "after")?.unwrap_or(0);
         let wait = query::wait(uri)?;
         let instructions = tokio::select! {
@@ -197,20 +198,20 @@ impl App {
     }
 }
 
-/// An event as an agent writes it: an object in which nothing stands twice. The rest is for the hub to say.
+/// Parses an event from an agent: an object without duplicate members. The hub checks the rest.
 fn read_event(bytes: &[u8]) -> Result<Object, Vec<Violation>> {
     let all = || aaep::validate(bytes, Mode::Strict);
     match strict_json::parse(bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) | Err(NotStrict::NotJson) => Err(all()),
         Err(NotStrict::DuplicateMember) => {
-            // What else is missing may be for the hub to fill in.
+            // The hub may fill in members that are missing.
             Err(all().into_iter().filter(|it| it.code == Code::DuplicateKey).collect())
         }
     }
 }
 
-fn is_question(event: &Object) -> bool {
+fn is_ask(event: &Object) -> bool {
     let name = event.get("type").and_then(Value::as_str).map(EventType::parse);
     matches!(
         name,
@@ -218,8 +219,8 @@ fn is_question(event: &Object) -> bool {
     )
 }
 
-/// The key by which a request that is sent again is known.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Answer>> {
+/// The key that identifies a repeated request.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<HttpResponse>> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
@@ -234,11 +235,11 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Box<Answer>> {
     Ok(Some(text.to_owned()))
 }
 
-fn parse_token(principal: &Principal, text: &str) -> Result<ReplyToken, Box<Answer>> {
+fn parse_token(principal: &Principal, text: &str) -> Result<ReplyToken, Box<HttpResponse>> {
     own_ids::token(&principal.id, text).ok_or_else(|| failed(&HubError::NoSuchAsk))
 }
 
-fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<Answer>> {
+fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<HttpResponse>> {
     let stated = match strict_json::parse(bytes) {
         Ok(Value::Object(stated)) => stated,
         _ => Object::new(),
@@ -253,11 +254,11 @@ fn read_accepts(agent_id: &str, bytes: &[u8]) -> Result<Vec<Accepts>, Box<Answer
     }
 }
 
-fn not_valid(violations: &[Violation]) -> Answer {
+fn not_valid(violations: &[Violation]) -> HttpResponse {
     answer::not_valid(StatusCode::UNPROCESSABLE_ENTITY, violations)
 }
 
-fn refusal(refused: &Refused) -> Answer {
+fn refusal(refused: &Refused) -> HttpResponse {
     match refused {
         Refused::Limit(limit) => answer::limited(*limit),
         refused => answer::json(answer::status(refused.status()), &refusal_object(refused)),
@@ -276,11 +277,12 @@ fn refusal_object(refused: &Refused) -> Value {
     }
 }
 
-/// One line for each line, in their order. What is wrong with one is there if it could not be read.
+/// One line for each request line, in the same order. `wrong` has the violations of lines that could not be
+/// read.
 fn lines_answer(
     wrong: &[Option<Vec<Violation>>],
     outcomes: Vec<Result<Published, Refused>>,
-) -> Answer {
+) -> HttpResponse {
     let mut outcomes = outcomes.into_iter();
     let mut is_refused = false;
     let mut text = String::new();
@@ -301,8 +303,8 @@ fn lines_answer(
     answer::whole(status, JSON_LINES, text)
 }
 
-/// A question: settled, or where to ask again.
-fn state_answer(token: &ReplyToken, state: &AskState) -> Answer {
+/// An ask: settled, or still open with the address where to ask again.
+fn state_answer(token: &ReplyToken, state: &AskState) -> HttpResponse {
     let mut object = Object::new();
     object.insert("event_id".to_owned(), state.event_id.as_str().into());
     object.insert("session_id".to_owned(), state.session_id.as_str().into());
@@ -320,5 +322,5 @@ fn state_answer(token: &ReplyToken, state: &AskState) -> Answer {
         object.insert("deadline".to_owned(), deadline.as_str().into());
     }
     let place = format!("/aaep/v1/asks/{}", token.as_str());
-    answer::with(answer::json(StatusCode::ACCEPTED, &object), LOCATION, &place)
+    answer::with_header(answer::json(StatusCode::ACCEPTED, &object), LOCATION, &place)
 }

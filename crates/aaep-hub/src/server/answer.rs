@@ -1,7 +1,7 @@
-//! What the hub answers over HTTP: JSON, nothing, or a stream.
+//! The HTTP responses of the hub: JSON, nothing, or a stream.
 //!
-//! Every refusal has the same form: a code for machines and sentences for people, of which the last says
-//! what to do next. Nothing of a request is repeated that was not escaped.
+//! Every refusal has the same form: a code for machines and sentences for people, the last of which says
+//! what to do next. Text from a request is repeated only if it is escaped.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,37 +20,33 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::door::Working;
+use super::door::RequestInProgress;
 use crate::access::{AccessError, LimitError};
 use crate::hub::violations_to_json;
 
-/// An answer.
-pub(crate) type Answer = Response<Content>;
+/// An HTTP response of the hub.
+pub(crate) type HttpResponse = Response<ResponseBody>;
 
-/// JSON.
 pub(crate) const JSON: &str = "application/json";
-/// One JSON value on each line.
 pub(crate) const JSON_LINES: &str = "application/x-ndjson";
-/// Server-sent events.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
-pub(crate) enum Content {
-    /// All of it, or nothing any more.
+pub(crate) enum ResponseBody {
+    /// The whole body, or `None` once it was sent.
     Whole(Option<Bytes>),
-    /// A stream that the wire goes on with.
+    /// A stream that a wire continues.
     Stream(PendingBody),
-    /// Pieces as they come, and how many bytes are left of all of them.
+    /// A body sent in pieces, whose total size is known.
     Pieces {
-        /// The pieces.
         pieces: mpsc::Receiver<Bytes>,
-        /// How many bytes are left. If they do not come, the connection is cut.
+        /// The bytes that remain. If they do not arrive, the connection is cut.
         left: u64,
     },
 }
 
-impl Body for Content {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -59,9 +55,9 @@ impl Body for Content {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
-            Content::Stream(body) => Pin::new(body).poll_frame(context),
-            Content::Pieces { pieces, left } => {
+            ResponseBody::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
+            ResponseBody::Stream(body) => Pin::new(body).poll_frame(context),
+            ResponseBody::Pieces { pieces, left } => {
                 let piece = std::task::ready!(pieces.poll_recv(context));
                 *left = left.saturating_sub(piece.as_ref().map_or(0, |it| it.len() as u64));
                 Poll::Ready(piece.map(|it| Ok(Frame::data(it))))
@@ -70,30 +66,30 @@ impl Body for Content {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Content::Whole(None))
+        matches!(self, ResponseBody::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Content::Whole(bytes) => {
+            ResponseBody::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::Stream(_) => SizeHint::default(),
-            Content::Pieces { left, .. } => SizeHint::with_exact(*left),
+            ResponseBody::Stream(_) => SizeHint::default(),
+            ResponseBody::Pieces { left, .. } => SizeHint::with_exact(*left),
         }
     }
 }
 
-/// The body of an answer on its way: until all of it was taken, something happens on its connection.
+/// A response body on its way. Until it is fully sent, its connection counts as busy.
 #[derive(Debug)]
 pub(crate) struct SendingBody {
-    content: Content,
-    _working: Working,
+    content: ResponseBody,
+    _in_progress: RequestInProgress,
 }
 
 impl SendingBody {
-    pub(crate) fn new(content: Content, working: Working) -> Self {
-        SendingBody { content, _working: working }
+    pub(crate) fn new(content: ResponseBody, in_progress: RequestInProgress) -> Self {
+        SendingBody { content, _in_progress: in_progress }
     }
 }
 
@@ -117,9 +113,13 @@ impl Body for SendingBody {
     }
 }
 
-/// An answer with a body of this type.
-pub(crate) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Content::Whole(Some(body.into())));
+/// A response with a body of this media type.
+pub(crate) fn whole(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> HttpResponse {
+    let mut answer = Response::new(ResponseBody::Whole(Some(body.into())));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -128,30 +128,30 @@ pub(crate) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Byte
     answer
 }
 
-/// An answer in JSON.
-pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    // What the hub answers with can always be written: its keys are strings.
+/// A response in JSON.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
+    // Serialization cannot fail: all keys are strings.
     whole(status, JSON, serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Done, and nothing to say.
-pub(crate) fn done() -> Answer {
-    let mut answer = Response::new(Content::Whole(None));
+/// A response without a body, for success.
+pub(crate) fn done() -> HttpResponse {
+    let mut answer = Response::new(ResponseBody::Whole(None));
     *answer.status_mut() = StatusCode::NO_CONTENT;
     answer
 }
 
-/// A refusal: a code, and what to do.
-pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Answer {
+/// A refusal: a code, and a message that says what to do.
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> HttpResponse {
     json(status, &json!({ "error": code, "message": message }))
 }
 
-/// A refusal of a message that is not valid, with all that is wrong with it.
-pub(crate) fn not_valid(status: StatusCode, violations: &[Violation]) -> Answer {
+/// Refuses a message that is not valid, with all its violations.
+pub(crate) fn not_valid(status: StatusCode, violations: &[Violation]) -> HttpResponse {
     json(status, &violations_object(violations))
 }
 
-/// The same as JSON.
+/// The body of that refusal.
 pub(crate) fn violations_object(violations: &[Violation]) -> Value {
     json!({
         "error": "not_valid",
@@ -160,7 +160,7 @@ pub(crate) fn violations_object(violations: &[Violation]) -> Value {
     })
 }
 
-/// The code of a refusal at the door. No code tells one wrong credential from another.
+/// The code of an access error. All wrong credentials have the same code.
 pub(crate) fn access_code(error: &AccessError) -> &'static str {
     match error {
         AccessError::ScopeMissing(_) => "scope_missing",
@@ -171,29 +171,29 @@ pub(crate) fn access_code(error: &AccessError) -> &'static str {
     }
 }
 
-/// A refusal at the door.
-pub(crate) fn no_access(error: &AccessError) -> Answer {
+/// Refuses a request for lack of access.
+pub(crate) fn no_access(error: &AccessError) -> HttpResponse {
     let code = access_code(error);
     let mut answer = refusal(status(error.status()), code, &error.public_message());
     challenge(&mut answer, error);
     match error {
-        // Whoever guesses has to connect again.
+        // An attacker who guesses has to connect again.
         AccessError::TooManyFailures { retry_after_seconds } => {
-            with(retry_after(answer, *retry_after_seconds), CONNECTION, "close")
+            with_header(retry_after(answer, *retry_after_seconds), CONNECTION, "close")
         }
         _ => answer,
     }
 }
 
-/// Adds the header that says how to prove who one is, where the answer needs one.
-pub(crate) fn challenge(answer: &mut Answer, error: &AccessError) {
+/// Adds the header that says how to authenticate, if the response needs one.
+pub(crate) fn challenge(answer: &mut HttpResponse, error: &AccessError) {
     if let Some(challenge) = error.challenge() {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     }
 }
 
-/// A limit was reached.
-pub(crate) fn limited(error: LimitError) -> Answer {
+/// Refuses a request because a limit was reached.
+pub(crate) fn limited(error: LimitError) -> HttpResponse {
     let code = match error {
         LimitError::Connections
         | LimitError::ConnectionsOfPrincipal
@@ -210,13 +210,13 @@ pub(crate) fn limited(error: LimitError) -> Answer {
     retry_after(answer, error.retry_after_seconds())
 }
 
-/// The same answer with the time after which to try again.
-pub(crate) fn retry_after(answer: Answer, seconds: u64) -> Answer {
-    with(answer, RETRY_AFTER, &seconds.to_string())
+/// Adds the time after which to try again.
+pub(crate) fn retry_after(answer: HttpResponse, seconds: u64) -> HttpResponse {
+    with_header(answer, RETRY_AFTER, &seconds.to_string())
 }
 
-/// There is nothing of this name.
-pub(crate) fn not_found() -> Answer {
+/// There is nothing at this address.
+pub(crate) fn not_found() -> HttpResponse {
     refusal(
         StatusCode::NOT_FOUND,
         "not_found",
@@ -224,22 +224,22 @@ pub(crate) fn not_found() -> Answer {
     )
 }
 
-/// The address is right and the method is not.
-pub(crate) fn not_allowed(methods: &str) -> Answer {
+/// The address exists, but not with this method.
+pub(crate) fn not_allowed(methods: &str) -> HttpResponse {
     let message = format!("This address takes other methods. Use one of: {methods}.");
     let answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message);
-    with(answer, ALLOW, methods)
+    with_header(answer, ALLOW, methods)
 }
 
-/// The same answer with one more header. A value that no header can have is left out.
-pub(crate) fn with(mut answer: Answer, name: HeaderName, value: &str) -> Answer {
+/// Adds a header. A value that is not valid in a header is left out.
+pub(crate) fn with_header(mut answer: HttpResponse, name: HeaderName, value: &str) -> HttpResponse {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }
     answer
 }
 
-/// A status of a number that this program wrote.
+/// The status with this number, which comes from our own code.
 pub(crate) fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
@@ -248,9 +248,9 @@ pub(crate) fn status(number: u16) -> StatusCode {
 mod tests {
     use super::*;
 
-    fn body(answer: Answer) -> Value {
+    fn body(answer: HttpResponse) -> Value {
         match answer.into_body() {
-            Content::Whole(Some(bytes)) => serde_json::from_slice(&bytes).expect("JSON"),
+            ResponseBody::Whole(Some(bytes)) => serde_json::from_slice(&bytes).expect("JSON"),
             other => panic!("{other:?}"),
         }
     }

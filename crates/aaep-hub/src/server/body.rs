@@ -1,4 +1,4 @@
-//! Reading the body of a request: of the right type, within its size and time.
+//! Reads a request body of the right type, within limits of size and time.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,28 +8,30 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, StatusCode};
 use hyper::body::{Body as _, Incoming};
 
-use super::answer::{Answer, JSON, JSON_LINES, refusal};
+use super::answer::{HttpResponse, JSON, JSON_LINES, refusal};
 
-/// How much room is made before anything has come.
+/// The initial capacity of the buffer.
 const FIRST_BYTES: usize = 4096;
 
-/// What a body holds.
+/// The media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// One JSON value.
+pub(crate) enum BodyKind {
     Json,
     /// One JSON value on each line.
     Lines,
 }
 
-/// What the request says that its body is. JSON lines are taken where `may_have_lines`.
-pub(crate) fn kind(headers: &HeaderMap, may_have_lines: bool) -> Result<Kind, Box<Answer>> {
+/// The media type that the request declares. JSON lines are accepted only if `may_have_lines`.
+pub(crate) fn kind(
+    headers: &HeaderMap,
+    may_have_lines: bool,
+) -> Result<BodyKind, Box<HttpResponse>> {
     let text = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let name = text.split(';').next().unwrap_or_default().trim();
     if name.eq_ignore_ascii_case(JSON) {
-        Ok(Kind::Json)
+        Ok(BodyKind::Json)
     } else if may_have_lines && name.eq_ignore_ascii_case(JSON_LINES) {
-        Ok(Kind::Lines)
+        Ok(BodyKind::Lines)
     } else {
         let also =
             if may_have_lines { ", or application/x-ndjson for one event a line" } else { "" };
@@ -43,12 +45,12 @@ pub(crate) fn kind(headers: &HeaderMap, may_have_lines: bool) -> Result<Kind, Bo
     }
 }
 
-/// The whole body, if it has at most so many bytes and comes in time.
+/// Reads the whole body, if it is small enough and arrives in time.
 pub(crate) async fn read(
     request: Request<Incoming>,
     max_bytes: usize,
     time: Duration,
-) -> Result<Vec<u8>, Box<Answer>> {
+) -> Result<Vec<u8>, Box<HttpResponse>> {
     let mut body = request.into_body();
     let stated = body.size_hint().lower();
     if stated > max_bytes as u64 {
@@ -77,7 +79,7 @@ pub(crate) async fn read(
     }
 }
 
-fn too_large(max_bytes: usize) -> Box<Answer> {
+fn too_large(max_bytes: usize) -> Box<HttpResponse> {
     let message = format!(
         "The body is larger than {max_bytes} bytes. Send less at once, or ask the person who runs \
          this hub to raise body_bytes."
@@ -85,7 +87,7 @@ fn too_large(max_bytes: usize) -> Box<Answer> {
     Box::new(refusal(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message))
 }
 
-fn cut_off() -> Box<Answer> {
+fn cut_off() -> Box<HttpResponse> {
     Box::new(refusal(
         StatusCode::BAD_REQUEST,
         "cut_off",

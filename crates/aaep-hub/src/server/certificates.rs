@@ -1,7 +1,6 @@
-//! TLS while the hub runs: files that changed are loaded anew, whole or not at all.
+//! TLS while the hub runs: changed files are loaded again, completely or not at all.
 //!
-//! New connections get the newest configuration that was good. Files that are wrong are logged and change
-//! nothing.
+//! New connections get the newest valid configuration. Invalid files are logged and change nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,41 +10,40 @@ use rustls::ServerConfig;
 use crate::hub::Clock;
 use crate::tls::{Tls, TlsError, TlsFiles, TlsStamp};
 
-/// How often the files are looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often the files are checked.
+pub(crate) const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// The certificates of a running hub.
 #[derive(Debug)]
-pub(crate) struct Certificates {
+pub(crate) struct ServerCertificates {
     files: TlsFiles,
-    state: Mutex<State>,
+    state: Mutex<CertificateState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct CertificateState {
     config: Arc<ServerConfig>,
-    /// What the files were like when they were last tried, well or not.
+    /// The stamp of the files when they were last tried, successfully or not.
     tried: TlsStamp,
 }
 
-impl Certificates {
-    /// Loads the files.
+impl ServerCertificates {
     pub(crate) fn load(files: TlsFiles, clock: Clock) -> Result<Self, TlsError> {
         let tls = files.build(unix_s(clock))?;
         warn(&tls);
-        Ok(Certificates {
+        Ok(ServerCertificates {
             files,
-            state: Mutex::new(State { config: tls.config, tried: tls.stamp }),
+            state: Mutex::new(CertificateState { config: tls.config, tried: tls.stamp }),
         })
     }
 
-    /// What new connections are made with.
+    /// The configuration for new connections.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.state().config)
     }
 
-    /// Looks at the files and loads them if they changed. Says whether new ones are at work.
-    pub(crate) fn look(&self, clock: Clock) -> bool {
+    /// Checks the files and loads them if they changed. Returns whether new certificates are in use.
+    pub(crate) fn reload_if_changed(&self, clock: Clock) -> bool {
         let stamp = self.files.stamp();
         if stamp == self.state().tried {
             return false;
@@ -53,7 +51,7 @@ impl Certificates {
         match self.files.build(unix_s(clock)) {
             Ok(tls) => {
                 warn(&tls);
-                *self.state() = State { config: tls.config, tried: tls.stamp };
+                *self.state() = CertificateState { config: tls.config, tried: tls.stamp };
                 tracing::info!("The certificate was loaded anew.");
                 true
             }
@@ -65,7 +63,7 @@ impl Certificates {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, CertificateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! The configuration file of a hub: one TOML file with one table for each concern.
 //!
-//! A key that is not known, or a value that cannot mean anything, keeps the hub from starting and is named:
-//! a setting that was meant is never passed over.
+//! An unknown key or a meaningless value keeps the hub from starting, and the error names it: no setting is
+//! silently ignored.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,33 +20,33 @@ use crate::relay::{ChildTable, MAX_CHILDREN};
 use crate::store::Retention;
 use crate::tls::TlsFiles;
 
-/// How little memory a hub can be given.
+/// The least memory that a hub can be given.
 const MIN_MEMORY_BYTES: usize = 1024 * 1024;
 
 /// The largest configuration file that is read.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The language of what the hub says itself.
+/// The language of the hub's own messages.
 const OWN_LANGUAGE: &str = "en-US";
 
-/// The address on which a hub listens unless told otherwise.
+/// The address on which a hub listens by default.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7117";
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The hub itself.
     pub hub: HubTable,
-    /// Who may come in.
+    /// Who may connect.
     pub access: AccessConfig,
-    /// How much anyone may take.
+    /// Limits for each principal.
     pub limits: Limits,
     /// Certificates, for addresses that other machines can reach.
     pub tls: Option<TlsFiles>,
     /// How long ended sessions are kept.
     pub retention: RetentionTable,
-    /// Secrets in what agents say.
+    /// Redaction of secrets in events.
     pub redact: RedactConfig,
     /// Agents that are child processes of the hub.
     pub child: Vec<ChildTable>,
@@ -56,17 +56,17 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HubTable {
-    /// The name of the hub in its manifest and in what it says itself.
+    /// The name of the hub in its manifest and in its own messages.
     pub agent_id: String,
-    /// How people call it.
+    /// The name shown to people.
     pub name: String,
-    /// The languages that agents speak here; the first is the primary one.
+    /// The languages that agents use here. The first is the primary one.
     pub languages: Vec<String>,
-    /// Whether a subscriber that asks for none of the languages is turned away.
+    /// Whether to reject a subscriber that requests none of the languages.
     pub require_language: bool,
     /// How to reach the people who run it.
     pub contact: Option<String>,
-    /// How many subscriptions there may be at once.
+    /// The most subscriptions at once.
     pub max_subscriptions: usize,
     /// The addresses to listen on.
     pub bind: Vec<SocketAddr>,
@@ -74,11 +74,11 @@ pub struct HubTable {
     pub socket: Option<PathBuf>,
     /// The folder of the store.
     pub store: Option<PathBuf>,
-    /// The file of the tokens.
+    /// The token file.
     pub tokens: Option<PathBuf>,
     /// The folder of the keys that sign the manifest.
     pub keys: Option<PathBuf>,
-    /// The beginning of the addresses by which others reach the hub, such as behind a proxy.
+    /// The base of the addresses by which others reach the hub, for example behind a proxy.
     pub public_url: Option<String>,
 }
 
@@ -105,9 +105,10 @@ impl Default for HubTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionTable {
-    /// Ended sessions older than so many days are deleted.
+    /// Ended sessions older than this many days are deleted.
     pub max_age_days: u64,
-    /// Ended sessions are deleted, the oldest first, until all events have at most so many mebibytes.
+    /// Ended sessions are deleted, the oldest first, until all events together have at most this many
+    /// mebibytes.
     pub max_megabytes: u64,
 }
 
@@ -137,23 +138,23 @@ impl From<RetentionTable> for Retention {
 pub enum ConfigFileError {
     /// The file cannot be read, for this reason.
     Unreadable(PathBuf, String),
-    /// The file is larger than any configuration.
+    /// The file exceeds [`MAX_CONFIG_BYTES`].
     TooLarge(PathBuf),
-    /// The file says something that cannot be understood.
+    /// The file cannot be parsed.
     Wrong {
         /// The file.
         path: PathBuf,
         /// The line, if it is known.
         line: Option<usize>,
-        /// What is wrong, fit for a terminal.
+        /// What is wrong, safe to print on a terminal.
         what: String,
     },
-    /// A setting cannot mean anything.
+    /// A setting has a value that is not valid.
     Setting(&'static str, String),
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     pub fn load(path: &Path) -> Result<Self, ConfigFileError> {
         let unreadable = |error: std::io::Error| {
             ConfigFileError::Unreadable(path.to_owned(), error.kind().to_string())
@@ -178,7 +179,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether every setting can mean something.
+    /// Checks that every setting is valid.
     pub fn check(&self) -> Result<(), ConfigFileError> {
         self.languages()?;
         self.check_children()?;
@@ -248,10 +249,10 @@ impl Config {
         Ok(())
     }
 
-    /// The languages of the hub from the start: those that agents speak, and that of its own words.
+    /// The languages of the hub from the start: those that agents use, and that of its own messages.
     ///
     /// # Panics
-    /// Never: the language of its own words is a constant of the right form.
+    /// Never: the language of its own messages is a valid constant.
     pub fn offered_languages(&self) -> Result<Vec<LanguageTag>, ConfigFileError> {
         let own = LanguageTag::parse(OWN_LANGUAGE).expect("a constant of the right form");
         let mut languages = self.languages()?;
@@ -261,7 +262,7 @@ impl Config {
         Ok(languages)
     }
 
-    /// The languages, at least one.
+    /// The configured languages, at least one.
     pub fn languages(&self) -> Result<Vec<LanguageTag>, ConfigFileError> {
         let wrong = |why: String| ConfigFileError::Setting("hub.languages", why);
         if self.hub.languages.is_empty() {

@@ -1,4 +1,4 @@
-//! One accepted connection: TLS if it is spoken there, then requests until the end.
+//! Serves one accepted connection: TLS where required, then requests until the end.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,29 +14,31 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::App;
-use super::certificates::Certificates;
-use super::door::Connection;
-use super::stop::Stop;
+use super::ServerApp;
+use super::certificates::ServerCertificates;
+use super::door::ServedConnection;
+use super::stop::StopSignal;
 use crate::access::{CertificateError, ClientCertificate, ConnectionPermit, LimitError, Peer};
 
-/// How long somebody who is turned away may take to read that.
+/// How long a rejected client may take to read the reason.
 const TURNED_AWAY: Duration = Duration::from_secs(2);
 
-/// Serves a connection until it ends, is taken over by the wire, or the hub stops.
+/// Serves a connection until it ends, a wire takes it over, or the hub stops.
 pub(super) async fn serve(
-    app: Arc<App>,
+    app: Arc<ServerApp>,
     stream: TcpStream,
     address: SocketAddr,
-    certificates: Option<Arc<Certificates>>,
+    certificates: Option<Arc<ServerCertificates>>,
     permit: ConnectionPermit,
-    mut stop: Stop,
+    mut stop: StopSignal,
 ) {
-    // Small messages must not wait for each other. If the system cannot do that, it is only slower.
+    // Small messages must not wait for each other. If the system cannot do that, the connection is only
+    // slower.
     let _ = stream.set_nodelay(true);
     let hub = stream.local_addr().ok();
     let Some(certificates) = certificates else {
-        let connection = Connection::new(Peer::plain(address.ip()), permit).between(address, hub);
+        let connection =
+            ServedConnection::new(Peer::plain(address.ip()), permit).between(address, hub);
         return plain(app, stream, connection, stop).await;
     };
     let handshake_time = Duration::from_millis(app.guard.limits().handshake_ms);
@@ -61,13 +63,13 @@ pub(super) async fn serve(
     let certificate = match certificate_of(&stream) {
         Ok(certificate) => certificate,
         Err(error) => {
-            if app.doors.may_log() {
+            if app.checks.may_log() {
                 tracing::warn!(%address, %error, "A client certificate cannot be used.");
             }
             return;
         }
     };
-    let connection = Connection::new(Peer::tls(address.ip(), certificate), permit);
+    let connection = ServedConnection::new(Peer::tls(address.ip(), certificate), permit);
     let connection = connection.between(address, hub);
     #[cfg(feature = "grpc")]
     if stream.get_ref().1.alpn_protocol() == Some(crate::tls::HTTP2) {
@@ -76,18 +78,23 @@ pub(super) async fn serve(
     requests(app, stream, connection, stop).await;
 }
 
-/// Serves a connection without TLS, where the first bytes say which HTTP it is.
-async fn plain(app: Arc<App>, stream: TcpStream, connection: Connection, stop: Stop) {
+/// Serves a connection without TLS. Its first bytes show which version of HTTP it uses.
+async fn plain(
+    app: Arc<ServerApp>,
+    stream: TcpStream,
+    connection: ServedConnection,
+    stop: StopSignal,
+) {
     #[cfg(feature = "grpc")]
     {
         let first_time = Duration::from_millis(app.guard.limits().handshake_ms);
         let mut finishing = stop.not_waited_for();
-        let is_spoken = tokio::select! {
-            looked = tokio::time::timeout(first_time, super::http2::is_spoken(&stream)) => looked,
+        let is_http2 = tokio::select! {
+            looked = tokio::time::timeout(first_time, super::http2::is_http2(&stream)) => looked,
             () = finishing.finishing() => return,
             () = connection.gives_way() => return,
         };
-        match is_spoken {
+        match is_http2 {
             Ok(Ok(true)) => return super::http2::serve(app, stream, connection, stop).await,
             Ok(Ok(false)) => {}
             Ok(Err(_)) | Err(_) => {
@@ -98,7 +105,7 @@ async fn plain(app: Arc<App>, stream: TcpStream, connection: Connection, stop: S
     requests(app, stream, connection, stop).await;
 }
 
-/// The certificate of the client, if it has one.
+/// The client's certificate, if it has one.
 fn certificate_of(
     stream: &TlsStream<TcpStream>,
 ) -> Result<Option<ClientCertificate>, CertificateError> {
@@ -106,12 +113,12 @@ fn certificate_of(
     der.map(|der| ClientCertificate::read(der)).transpose()
 }
 
-/// Answers requests. The first one must come within the time of the handshake.
+/// Answers requests. The first one must arrive within the handshake time.
 pub(super) async fn requests(
-    app: Arc<App>,
+    app: Arc<ServerApp>,
     source: impl Source,
-    connection: Connection,
-    stop: Stop,
+    connection: ServedConnection,
+    stop: StopSignal,
 ) {
     let limits = app.guard.limits();
     let first_time = Duration::from_millis(limits.handshake_ms);
@@ -148,7 +155,8 @@ pub(super) async fn requests(
     }
 }
 
-/// Says that the hub is full, and reads what comes, so that the words are not lost with a reset.
+/// Says that the hub is full, then reads until the client closes, so that a reset does not lose the
+/// response.
 pub(super) async fn turn_away(mut stream: TcpStream) {
     let saying = async {
         stream.write_all(full().as_bytes()).await?;
@@ -157,11 +165,11 @@ pub(super) async fn turn_away(mut stream: TcpStream) {
         while stream.read(&mut rest).await? > 0 {}
         Ok::<_, std::io::Error>(())
     };
-    // Whoever does not listen is let go all the same.
+    // A client that does not read is disconnected all the same.
     let _ = tokio::time::timeout(TURNED_AWAY, saying).await;
 }
 
-/// What is said when there are too many connections. Whole, so that nothing needs to be read for it.
+/// The whole response when there are too many connections. It does not depend on the request.
 fn full() -> String {
     let message = LimitError::Connections.to_string();
     let body = json!({ "error": "too_many_connections", "message": message }).to_string();

@@ -1,4 +1,4 @@
-//! A whole hub from its configuration: store, doors, manifest, addresses, and how all of it stops.
+//! Starts a whole hub from its configuration (store, access, manifest, addresses) and stops it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,12 +10,12 @@ use aaep::Uri;
 use aaep_engine::terms::Offer;
 use aaep_transport::framed::Framing;
 
-use super::Server;
-use super::certificates::Certificates;
+use super::DaemonServer;
+use super::certificates::ServerCertificates;
 use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
 use super::descriptors;
-use super::issuer::Issuer;
-use super::listen::{ListenError, Subscriber};
+use super::issuer::IssuerKeyFetcher;
+use super::listen::{ListenError, ListeningSocket};
 use super::manifest::{ManifestError, ManifestService};
 use super::opened::{Given, open};
 use crate::access::{Access, ConfigError, Guard, Limits, PersonKey, Tokens, TokensError};
@@ -27,27 +27,27 @@ use crate::tls::TlsError;
 use aaep_trust::fetch::AddressError;
 use aaep_trust::manifest::{Endpoint, ManifestDescription};
 
-/// How long requests that came may take when the hub stops.
+/// How long requests in progress may take when the hub stops.
 const FINISH: Duration = Duration::from_secs(5);
 
-/// How long subscribers may take to hear the last word of a hub that has stopped.
+/// How long subscribers may take to receive the last message of a hub that has stopped.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the hub still lives.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the daemon checks whether the hub still works.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a hub is started with.
+/// The options for starting a hub.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DaemonOptions {
-    /// The configuration file, or defaults.
+    /// The configuration, from a file or the defaults.
     pub config: Config,
-    /// The addresses to listen on, in place of those of the configuration.
+    /// The addresses to listen on, instead of those in the configuration.
     pub bind: Vec<SocketAddr>,
-    /// The folder of the store. Without it, everything is in memory and gone when the hub stops.
+    /// The folder of the store. Without it, everything stays in memory and is lost when the hub stops.
     pub store: Option<PathBuf>,
-    /// The file of the tokens. It need not be there.
+    /// The token file. It need not exist.
     pub tokens: PathBuf,
-    /// The folder of the keys that sign the manifest. It need not be there.
+    /// The folder of the keys that sign the manifest. It need not exist.
     pub keys: Option<PathBuf>,
     /// The flag [`crate::access::INSECURE_FLAG`].
     pub allow_plain_http: bool,
@@ -59,7 +59,7 @@ pub struct DaemonOptions {
 #[derive(Debug)]
 pub struct Daemon {
     hub: Hub,
-    server: Server,
+    server: DaemonServer,
     addresses: Vec<SocketAddr>,
     origins: Vec<String>,
     sockets: Vec<PathBuf>,
@@ -71,30 +71,30 @@ pub struct Daemon {
 pub enum DaemonError {
     /// The configuration cannot be used.
     Config(ConfigFileError),
-    /// The part of it about who may come in cannot be used.
+    /// The part of the configuration that says who may connect cannot be used.
     Access(ConfigError),
-    /// The address of the keys of an issuer is none.
+    /// The address of an issuer's keys is not valid.
     Issuer(AddressError),
     /// The tokens cannot be used.
     Tokens(TokensError),
-    /// The person's key cannot be read or made.
+    /// The person's key can neither be read nor made.
     PersonKey(std::io::Error),
     /// The certificates cannot be used.
     Tls(TlsError),
     /// The patterns for secrets cannot be used.
     Redact(RedactError),
-    /// It cannot listen.
+    /// An address or socket cannot be opened.
     Listen(ListenError),
-    /// There is no manifest.
+    /// The manifest cannot be made.
     Manifest(ManifestError),
     /// The hub itself did not start.
     Hub(StartError),
-    /// What children of an earlier run left behind could not be ended.
+    /// Sessions that children of an earlier run left behind could not be ended.
     Children(HubError),
 }
 
 impl DaemonOptions {
-    /// A hub with everything at its default, in memory, whose tokens are in this file.
+    /// Default options, without a store, with the tokens in this file.
     pub fn new(tokens: impl Into<PathBuf>) -> Self {
         DaemonOptions {
             config: Config::default(),
@@ -109,12 +109,12 @@ impl DaemonOptions {
 }
 
 impl Daemon {
-    /// Starts it. When this returns, connections are answered.
+    /// Starts the hub. When this returns, connections are answered.
     pub async fn start(options: DaemonOptions) -> Result<Self, DaemonError> {
         Self::start_with(options, Vec::new()).await
     }
 
-    /// The same, with sockets that are open already.
+    /// Starts the hub with additional sockets that are already open.
     pub async fn start_with(
         options: DaemonOptions,
         given: Vec<Given>,
@@ -125,7 +125,7 @@ impl Daemon {
         let tokens = Tokens::load(&options.tokens).map_err(DaemonError::Tokens)?;
         let config = &options.config;
         let uri = config.access.jwt.as_ref().and_then(|jwt| jwt.jwks_uri.as_deref());
-        let issuer = uri.map(Issuer::new).transpose().map_err(DaemonError::Issuer)?;
+        let issuer = uri.map(IssuerKeyFetcher::new).transpose().map_err(DaemonError::Issuer)?;
         if let Some(issuer) = &issuer {
             issuer.fetch().await;
         }
@@ -139,30 +139,31 @@ impl Daemon {
         };
         let certificates = match &config.tls {
             Some(files) => {
-                let loaded = Certificates::load(files.clone(), clock).map_err(DaemonError::Tls)?;
+                let loaded =
+                    ServerCertificates::load(files.clone(), clock).map_err(DaemonError::Tls)?;
                 Some(Arc::new(loaded))
             }
             None => None,
         };
         let opened = open(&options, given, &access, certificates.is_some())?;
         let sockets = opened.sockets();
-        let subscribers = opened.subscribers;
-        let origin = public_origin(config, &subscribers);
+        let listening = opened.listening;
+        let origin = public_origin(config, &listening);
         let now_unix_ms = clock.now().unix_us / 1000;
-        let description = describe(config, &origin, &subscribers, &sockets)?;
+        let description = describe(config, &origin, &listening, &sockets)?;
         let manifest =
             ManifestService::new(description, &origin, options.keys.clone(), now_unix_ms)
                 .map_err(DaemonError::Manifest)?;
         let hub = start_hub(&options, limits, offer(config, &manifest)?, &access).await?;
         relay::end_left_over(&hub).await.map_err(DaemonError::Children)?;
-        let addresses = subscribers.iter().map(Subscriber::address).collect();
-        let origins = subscribers.iter().map(Subscriber::origin).collect();
-        let server = Server::start(
+        let addresses = listening.iter().map(ListeningSocket::address).collect();
+        let origins = listening.iter().map(ListeningSocket::origin).collect();
+        let server = DaemonServer::start(
             hub.clone(),
             Arc::new(access),
             manifest,
             certificates,
-            subscribers,
+            listening,
             opened.doors,
         );
         if let Some(issuer) = issuer {
@@ -173,17 +174,17 @@ impl Daemon {
         Ok(Daemon { hub, server, addresses, origins, sockets, children })
     }
 
-    /// The hub, for those in the same program.
+    /// The hub, for code in the same program.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// The addresses it listens on, with the ports that the system chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The same as the beginnings of addresses, such as `http://127.0.0.1:7117`.
+    /// The same addresses as URL origins, such as `http://127.0.0.1:7117`.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
@@ -193,22 +194,22 @@ impl Daemon {
         &self.sockets
     }
 
-    /// Waits until the hub cannot go on, and says why. That may never be.
+    /// Waits until the hub cannot continue, and says why. That may never happen.
     pub async fn died(&self) -> String {
         loop {
             if self.hub.is_dead() {
                 return self.hub.trouble().unwrap_or_default();
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 
-    /// Stops: requests that came are answered, everything that was acknowledged is stored, and streams
-    /// end. Takes a few seconds at most. Says whether nobody had to be cut off.
+    /// Stops the hub: requests in progress are answered, everything that was acknowledged is stored, and
+    /// streams end. Takes a few seconds at most. Returns whether all connections ended by themselves.
     pub async fn stop(mut self) -> bool {
         let stopping: Vec<_> = self.children.drain(..).map(|it| tokio::spawn(it.stop())).collect();
         for child in stopping {
-            // One that cannot be stopped in order ends with the program.
+            // A child that cannot be stopped properly ends with this program.
             let _ = child.await;
         }
         let all_finished = self.server.finish(FINISH).await;
@@ -238,13 +239,13 @@ async fn start_hub(
     if let Some(folder) = &options.store {
         builder = builder.store(folder);
     }
-    // Going on from a large store takes a while.
+    // Loading a large store takes a while.
     let started = tokio::task::spawn_blocking(move || builder.start()).await;
     let started = started.map_err(|error| StartError::System(std::io::Error::other(error)));
     started.and_then(|it| it).map_err(DaemonError::Hub)
 }
 
-/// What subscribers are offered.
+/// The terms that subscribers are offered.
 fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonError> {
     let mut offer = default_offer();
     offer.producer.agent_id.clone_from(&config.hub.agent_id);
@@ -256,11 +257,11 @@ fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonErr
     Ok(offer)
 }
 
-/// What the manifest says.
+/// The contents of the manifest.
 fn describe(
     config: &Config,
     origin: &str,
-    subscribers: &[Subscriber],
+    listening: &[ListeningSocket],
     sockets: &[PathBuf],
 ) -> Result<ManifestDescription, DaemonError> {
     let socket_origin = origin.replacen("http", "ws", 1);
@@ -281,10 +282,11 @@ fn describe(
     ];
     #[cfg(feature = "grpc")]
     description.endpoints.push(endpoint("grpc", origin.replacen("http", "grpc", 1))?);
-    // Other machines need not know where files are here.
-    let is_local = subscribers.iter().all(|it| crate::access::is_loopback(it.address().ip()));
+    // Other machines need not know paths on this one.
+    let is_local = listening.iter().all(|it| crate::access::is_loopback(it.address().ip()));
     for path in sockets.iter().filter(|_| is_local).filter_map(|path| path.to_str()) {
-        // A path that is no address is left out; the socket is there all the same.
+        // A path that cannot be written as a URI is left out of the manifest; the socket exists all the
+        // same.
         if let Ok(mut endpoint) = endpoint("unix-socket", format!("unix:{path}")) {
             endpoint.framing = Some(Framing::Length.name().to_owned());
             description.endpoints.push(endpoint);
@@ -293,20 +295,20 @@ fn describe(
     Ok(description)
 }
 
-/// The beginning of the addresses by which others reach the hub: as it is set, or else the best guess.
-fn public_origin(config: &Config, subscribers: &[Subscriber]) -> String {
+/// The base of the addresses by which others reach the hub: as configured, or else the best guess.
+fn public_origin(config: &Config, listening: &[ListeningSocket]) -> String {
     if let Some(url) = &config.hub.public_url {
         return url.trim_end_matches('/').to_owned();
     }
-    let others = |it: &&Subscriber| !crate::access::is_loopback(it.address().ip());
-    let Some(subscriber) = subscribers.iter().find(others).or_else(|| subscribers.first()) else {
+    let others = |it: &&ListeningSocket| !crate::access::is_loopback(it.address().ip());
+    let Some(socket) = listening.iter().find(others).or_else(|| listening.first()) else {
         return format!("http://{DEFAULT_ADDRESS}");
     };
-    let scheme = if subscriber.is_tls() { "https" } else { "http" };
-    let address = subscriber.address();
+    let scheme = if socket.is_tls() { "https" } else { "http" };
+    let address = socket.address();
     match config.access.host_names.first() {
-        Some(name) if others(&subscriber) && name.contains(':') => format!("{scheme}://{name}"),
-        Some(name) if others(&subscriber) => format!("{scheme}://{name}:{}", address.port()),
+        Some(name) if others(&socket) && name.contains(':') => format!("{scheme}://{name}"),
+        Some(name) if others(&socket) => format!("{scheme}://{name}:{}", address.port()),
         _ => format!("{scheme}://{}", SocketAddr::new(reachable(address.ip()), address.port())),
     }
 }

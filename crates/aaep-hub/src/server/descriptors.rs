@@ -1,7 +1,7 @@
 //! File descriptors: as many as the system gives this process, and fewer connections than that.
 //!
-//! A connection takes a descriptor, and so do the files of the store. Connections must never take those that the store
-//! needs, and a process that has none left makes way for new connections instead of keeping them waiting.
+//! Connections use descriptors, and so do the files of the store. Connections must never use up those that
+//! the store needs. When none is left, an old connection is asked to end, so that new ones do not wait.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use crate::access::{Limits, RESERVED_CONNECTIONS, UNCLAIMED_CONNECTIONS};
 /// The fewest connections of principals, however few descriptors there are.
 const MIN_CONNECTIONS: usize = 16;
 
-/// Raises the limit of this process as far as it may, and gives it. None where there is no such limit.
+/// Raises the limit of this process as far as possible and returns it. `None` where there is no such limit.
 #[cfg(unix)]
 pub(super) fn raise_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where the system refuses, it stays as it is.
+    // If the system refuses, the limit stays as it is.
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
         return limit.maximum;
     }
@@ -28,7 +28,7 @@ pub(super) fn raise_limit() -> Option<u64> {
     None
 }
 
-/// The same limits, with no more connections than this many descriptors allow: a quarter of them is for files.
+/// Lowers the limit on connections to what this many descriptors allow: a quarter of them is for files.
 pub(super) fn within(limits: &Limits, descriptors: Option<u64>) -> Limits {
     let Some(descriptors) = descriptors else { return limits.clone() };
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);

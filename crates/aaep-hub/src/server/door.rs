@@ -1,9 +1,9 @@
-//! The doors of the hub, for every request alike: is it for this hub, may its page ask, what is it for, who
-//! sent it, may they. Only then does anyone look at what it says.
+//! The checks that every request passes: is it meant for this hub, may its page use the hub, which route is
+//! it, which principal sent it, and may that principal do this. Only then is its body read.
 //!
-//! What is refused here is logged with its reason, a few lines a minute at most, and the rest is counted; the
-//! sender hears no more than [`AccessError::public_message`]. Where many wrong credentials come from, they are checked
-//! ever more rarely; one that was good lately always is.
+//! Refusals are logged with their reason, a few lines a minute at most, and the rest are counted; the sender
+//! sees no more than [`AccessError::public_message`]. If a source sends many wrong credentials, its
+//! credentials are checked less and less often, except one that was good lately.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,36 +16,36 @@ use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
-use super::answer::{self, Answer};
+use super::answer::{self, HttpResponse};
 use super::programs::{ConnectionEnds, ProgramFinder};
-use super::route::{NoRoute, Route};
+use super::route::{NoRoute, RequestRoute};
 use crate::access::{
-    Access, AccessError, Claim, ConnectionPermit, LimitError, Page, Peer, PeerAddress, Penalties,
-    Principal, RequestError, Reserve, SecretPath, TooManyFailures, cors_headers, is_cross_site,
-    is_loopback, preflight,
+    Access, AccessError, Claim, ConnectionPermit, CredentialPenalties, LimitError, Page, Peer,
+    PeerAddress, Principal, RequestError, Reserve, SecretPath, TooManyFailures, cors_headers,
+    is_cross_site, is_loopback, preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
-/// One connection, as all its requests see it.
+/// One connection, shared by all its requests.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    /// The other end.
+pub(crate) struct ServedConnection {
+    /// The peer at the other end.
     pub(crate) peer: Peer,
-    /// Both ends of it, where programs of one machine are told apart by them.
+    /// Both addresses, by which programs on this machine are told apart.
     ends: Option<ConnectionEnds>,
     is_local_socket: bool,
-    /// The process at the other end, if the system said so.
+    /// The process at the other end, if the system reported it.
     program: OnceLock<Option<u32>>,
-    /// Says that it must end to make room for another.
+    /// Notified when the connection must end to make room for another.
     gives_way: Arc<Notify>,
     permit: Mutex<Option<ConnectionPermit>>,
 }
 
-/// A request is under way on a connection until this is dropped.
+/// Counts a request as in progress on a connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Working(Arc<Connection>);
+pub(crate) struct RequestInProgress(Arc<ServedConnection>);
 
-impl Drop for Working {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         if let Some(permit) = self.0.permit().as_mut() {
             permit.rest();
@@ -53,10 +53,10 @@ impl Drop for Working {
     }
 }
 
-/// A call is carried by a connection until this is dropped.
+/// Counts a call as carried by a connection until it is dropped.
 #[cfg(feature = "grpc")]
 #[derive(Debug)]
-pub(crate) struct CarriedCall(Arc<Connection>);
+pub(crate) struct CarriedCall(Arc<ServedConnection>);
 
 #[cfg(feature = "grpc")]
 impl Drop for CarriedCall {
@@ -67,10 +67,10 @@ impl Drop for CarriedCall {
     }
 }
 
-impl Connection {
+impl ServedConnection {
     pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
         let gives_way = permit.gives_way();
-        Connection {
+        ServedConnection {
             peer,
             ends: None,
             is_local_socket: false,
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// The same, on the local socket, of this process.
+    /// Marks the connection as one of this process on the local socket.
     #[cfg(unix)]
     pub(crate) fn of_program(mut self, program: Option<u32>) -> Self {
         self.is_local_socket = true;
@@ -88,14 +88,14 @@ impl Connection {
         self
     }
 
-    /// The same, between these ends.
+    /// Adds the addresses of both ends.
     pub(crate) fn between(mut self, peer: SocketAddr, hub: Option<SocketAddr>) -> Self {
         let hub = hub.filter(|_| is_loopback(peer.ip()));
         self.ends = hub.map(|hub| ConnectionEnds { peer, hub });
         self
     }
 
-    /// Finds out which program of this machine is at the other end, once, if places are scarce.
+    /// Finds out, once, which program on this machine is at the other end, if connections are scarce.
     pub(crate) async fn find_program(
         &self,
         finder: &ProgramFinder,
@@ -113,11 +113,11 @@ impl Connection {
             Some(ends) => finder.find(ends).await,
             None => None,
         };
-        // If another request of it was faster, it found the same.
+        // If another request on this connection was faster, it found the same.
         let _ = self.program.set(program);
     }
 
-    /// The claim of a principal on this connection. The program counts only for those who have no credential.
+    /// A principal's claim on this connection. The program counts only for principals without a credential.
     pub(crate) fn claim<'a>(&self, principal: &'a Principal, reserve: Reserve) -> Claim<'a> {
         let program = self.program.get().copied().flatten();
         let program = program.filter(|_| self.is_local_socket || principal.is_local_program());
@@ -129,30 +129,36 @@ impl Connection {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request is under way.
-    pub(crate) fn working(self: &Arc<Self>) -> Working {
+    /// Marks the connection as busy with a request.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> RequestInProgress {
         if let Some(permit) = self.permit().as_mut() {
             permit.work();
         }
-        Working(Arc::clone(self))
+        RequestInProgress(Arc::clone(self))
     }
 
-    /// It carries a call of somebody who was let in, and gives way to nobody until that ends.
+    /// Marks the connection as carrying a call of a known principal. It does not give way until the call
+    /// ends.
     #[cfg(feature = "grpc")]
-    pub(crate) fn carrying(self: &Arc<Self>) -> CarriedCall {
+    pub(crate) fn carry_call(self: &Arc<Self>) -> CarriedCall {
         if let Some(permit) = self.permit().as_mut() {
             permit.carry();
         }
         CarriedCall(Arc::clone(self))
     }
 
-    /// Waits until it must end to make room for another.
+    /// Waits until the connection must end to make room for another.
     pub(crate) async fn gives_way(&self) {
         self.gives_way.notified().await;
     }
 
-    /// Counts the connection as that of this principal.
-    fn belongs_to(&self, principal: &Principal, route: &Route, now: Now) -> Result<(), LimitError> {
+    /// Counts the connection for this principal.
+    fn belongs_to(
+        &self,
+        principal: &Principal,
+        route: &RequestRoute,
+        now: Now,
+    ) -> Result<(), LimitError> {
         let reserve = match principal.is_person() {
             true => Reserve::Person,
             false if route.is_for_answering() || principal.is_allowed_program() => Reserve::Answers,
@@ -162,7 +168,8 @@ impl Connection {
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
-    /// Counts the connection as that of a local program that was allowed to answer, which has places of its own.
+    /// Counts the connection for a local program that was allowed to answer, whose connections are counted
+    /// separately.
     pub(crate) fn belongs_to_program(
         &self,
         program: &Principal,
@@ -172,122 +179,123 @@ impl Connection {
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
-    /// Counts the connection as one that was refused and is still told so. There are only a few of those.
+    /// Counts the connection as one that is only told about its refusal. There may be only a few of those.
     pub(crate) fn belongs_to_nobody(&self, now: Now) -> Result<(), LimitError> {
         let nobody = Principal::nobody();
         let claim = Claim::of(&nobody.id);
         self.permit().as_mut().map_or(Ok(()), |it| it.belongs_to(claim, now.monotonic_us))
     }
 
-    /// Takes the place of the connection along, for a socket that lives on elsewhere.
+    /// Takes the permit along, for a socket that lives on elsewhere.
     pub(crate) fn take_permit(&self) -> Option<ConnectionPermit> {
         self.permit().take()
     }
 }
 
-/// What came through the doors.
+/// A request that passed the checks, or was refused access to a known route.
 #[derive(Debug)]
-pub(crate) enum Passed {
-    /// Everyone may see it.
-    Open(Route),
+pub(crate) enum CheckedRequest {
+    /// It needs no credentials.
+    Open(RequestRoute),
     /// This principal may do it.
-    By(Route, Box<Principal>),
-    /// This principal may do it, if there is a place for the connection after all.
-    Full(Route, Box<Principal>, LimitError),
-    /// They may not; how they hear so depends on what they asked for.
-    Refused(Route, AccessError),
+    Admitted(RequestRoute, Box<Principal>),
+    /// This principal may do it, if there is room for the connection after all.
+    Full(RequestRoute, Box<Principal>, LimitError),
+    /// Access is refused. The form of the response depends on the route.
+    Refused(RequestRoute, AccessError),
 }
 
-/// The doors.
+/// The checks themselves, with the state that they share.
 #[derive(Debug)]
-pub(crate) struct Doors {
+pub(crate) struct RequestChecks {
     access: Arc<Access>,
-    penalties: Penalties,
+    penalties: CredentialPenalties,
     lines: LineLimit,
     programs: ProgramFinder,
 }
 
-impl Doors {
+impl RequestChecks {
     pub(crate) fn new(access: Arc<Access>) -> Self {
-        Doors {
+        RequestChecks {
             access,
-            penalties: Penalties::default(),
+            penalties: CredentialPenalties::default(),
             lines: LineLimit::new(),
             programs: ProgramFinder::default(),
         }
     }
 
-    /// What finds the programs of this machine.
+    /// Finds programs on this machine.
     #[cfg(feature = "grpc")]
     pub(crate) fn programs(&self) -> &ProgramFinder {
         &self.programs
     }
 
-    /// Who decides who comes in.
+    /// The access rules.
     pub(crate) fn access(&self) -> &Arc<Access> {
         &self.access
     }
 
-    /// Lets a request in, or answers it. Also says which page asked, for the headers of the answer.
-    pub(crate) async fn pass(
+    /// Checks a request. Returns what may be done, or a response that ends it; and the page that sent it,
+    /// for the headers of the response.
+    pub(crate) async fn check(
         &self,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: &Request<Incoming>,
         now: Now,
-    ) -> (Page, Result<Passed, Box<Answer>>) {
+    ) -> (Page, Result<CheckedRequest, Box<HttpResponse>>) {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let page = match self.access.check(&connection.peer, method, headers, uri) {
             Ok(page) => page,
             Err(error) => {
                 self.log(connection, &error.to_string());
-                return (Page::None, Err(foreign(&error)));
+                return (Page::None, Err(refuse_foreign(&error)));
             }
         };
         if let Some(headers) = preflight(method, headers, &page) {
             let mut answer = answer::done();
             answer.headers_mut().extend(headers);
-            // The headers of the page are among these already.
+            // These headers already include those for the page.
             return (Page::None, Err(Box::new(answer)));
         }
-        let passed = self.principal(connection, method, uri, headers, now).await;
+        let passed = self.check_principal(connection, method, uri, headers, now).await;
         (page, passed)
     }
 
-    async fn principal(
+    async fn check_principal(
         &self,
-        connection: &Connection,
+        connection: &ServedConnection,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         now: Now,
-    ) -> Result<Passed, Box<Answer>> {
+    ) -> Result<CheckedRequest, Box<HttpResponse>> {
         let secret_path = SecretPath::find(uri.path());
         let path = secret_path.map_or(uri.path(), |it| it.rest);
-        let route = Route::find(method, path).map_err(|no_route| {
+        let route = RequestRoute::find(method, path).map_err(|no_route| {
             Box::new(match no_route {
                 NoRoute::Path => answer::not_found(),
                 NoRoute::Method(methods) => answer::not_allowed(methods),
             })
         })?;
         let Some(scope) = route.scope() else {
-            // What everyone may see is at its own address, and needs no secret.
+            // Public routes exist only at their own address, without a secret.
             let is_there = secret_path.is_none();
             return if is_there {
-                Ok(Passed::Open(route))
+                Ok(CheckedRequest::Open(route))
             } else {
                 Err(answer::not_found().into())
             };
         };
-        // A link of another site may show what everyone may see. It must do nothing in the name of the person who
-        // follows it, and even reading does: reading an inbox drops what was read before.
+        // A link from another site may show public pages. It must not act in the name of the person who
+        // follows it, and even reading acts: reading an inbox drops the instructions that were read before.
         if !headers.contains_key(ORIGIN) && is_cross_site(headers) {
             self.log(connection, &RequestError::CrossSite.to_string());
-            return Err(foreign(&RequestError::CrossSite));
+            return Err(refuse_foreign(&RequestError::CrossSite));
         }
-        let known = self.authenticate(&connection.peer, headers, uri, now).await;
-        // Counts have no words in them, and whatever collects them on this machine may have them.
-        let is_for_local = matches!(route, Route::Metrics);
-        let allowed = known.and_then(|it| match it.allow(scope) {
+        let authenticated = self.authenticate(&connection.peer, headers, uri, now).await;
+        // Metrics contain no text from events, so local programs that collect them may read them.
+        let is_for_local = matches!(route, RequestRoute::Metrics);
+        let allowed = authenticated.and_then(|it| match it.allow(scope) {
             Err(_) if is_for_local && it.is_local_program() => Ok(it),
             allowed => allowed.map(|()| it),
         });
@@ -295,18 +303,19 @@ impl Doors {
             Ok(principal) => {
                 connection.find_program(&self.programs, &principal, now).await;
                 match connection.belongs_to(&principal, &route, now) {
-                    Ok(()) => Ok(Passed::By(route, Box::new(principal))),
-                    Err(limit) => Ok(Passed::Full(route, Box::new(principal), limit)),
+                    Ok(()) => Ok(CheckedRequest::Admitted(route, Box::new(principal))),
+                    Err(limit) => Ok(CheckedRequest::Full(route, Box::new(principal), limit)),
                 }
             }
             Err(error) => {
                 self.log(connection, &error.to_string());
-                Ok(Passed::Refused(route, error))
+                Ok(CheckedRequest::Refused(route, error))
             }
         }
     }
 
-    /// Finds out who sent a request. Where many wrong credentials come from, most are not even checked.
+    /// Finds the principal that sent a request. If its source sends many wrong credentials, most are not
+    /// even checked.
     pub(super) async fn authenticate(
         &self,
         peer: &Peer,
@@ -315,23 +324,23 @@ impl Doors {
         now: Now,
     ) -> Result<Principal, AccessError> {
         let now_us = now.monotonic_us;
-        let Some(credential) = self.access.guessable(peer, headers, uri) else {
+        let Some(credential) = self.access.guessable_credential(peer, headers, uri) else {
             return self.check_credential(peer, headers, uri, now).await;
         };
         let check = self.penalties.begin_check(&peer.address, credential, now_us);
         let check = check.map_err(|TooManyFailures { retry_after }| {
             AccessError::TooManyFailures { retry_after_seconds: retry_after.as_secs().max(1) }
         })?;
-        let known = self.check_credential(peer, headers, uri, now).await;
-        match &known {
+        let authenticated = self.check_credential(peer, headers, uri, now).await;
+        match &authenticated {
             Ok(_) => check.succeed(now_us),
             Err(error) if error.is_wrong_credential() => check.fail(now_us),
             Err(_) => {}
         }
-        known
+        authenticated
     }
 
-    /// Checking a credential may read a file or fetch keys, so it must not hold up other connections.
+    /// Checks a credential. This may read a file or fetch keys, so it must not block other connections.
     async fn check_credential(
         &self,
         peer: &Peer,
@@ -346,12 +355,12 @@ impl Doors {
         let (access, peer) = (Arc::clone(&self.access), peer.clone());
         let (headers, uri) = (headers.clone(), uri.clone());
         let check = move || access.authenticate(&peer, &headers, &uri, now);
-        // A check that broke has let nobody in.
+        // A check that panicked has let nobody in.
         tokio::task::spawn_blocking(check).await.unwrap_or(Err(AccessError::Malformed))
     }
 
-    /// Logs a refusal, unless that would fill the log.
-    pub(super) fn log(&self, connection: &Connection, reason: &str) {
+    /// Logs a refusal, unless there are too many.
+    pub(super) fn log(&self, connection: &ServedConnection, reason: &str) {
         if !self.may_log() {
             return;
         }
@@ -368,7 +377,7 @@ impl Doors {
         self.lines.may_write(Instant::now())
     }
 
-    /// Logs how many lines were not logged, when a minute is over, or at the end.
+    /// Logs how many lines were left out, after each minute and at the end.
     pub(crate) fn log_left_out(&self, is_end: bool) {
         let now = Instant::now();
         if let Some(lines) = self.lines.take_left_out(now, is_end) {
@@ -380,16 +389,16 @@ impl Doors {
     }
 }
 
-/// The same answer with what lets a configured page read it. Its address may have a secret in it, and is told to
-/// nobody else.
-pub(crate) fn for_page(mut answer: Answer, page: &Page) -> Answer {
+/// Adds the headers that let a configured page read the response. The address may contain a secret, so no
+/// referrer is sent.
+pub(crate) fn for_page(mut answer: HttpResponse, page: &Page) -> HttpResponse {
     answer.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     answer.headers_mut().extend(cors_headers(page));
     answer
 }
 
-/// A request that is not for this hub, or comes from a page that may not ask.
-fn foreign(error: &RequestError) -> Box<Answer> {
+/// Refuses a request that is not meant for this hub, or that comes from a page that may not use it.
+fn refuse_foreign(error: &RequestError) -> Box<HttpResponse> {
     Box::new(answer::refusal(
         answer::status(error.status()),
         "not_for_this_hub",
@@ -401,18 +410,18 @@ fn foreign(error: &RequestError) -> Box<Answer> {
 mod tests {
     use super::*;
     use crate::access::{Guard, Limits};
-    use crate::server::answer::{Content, SendingBody};
+    use crate::server::answer::{ResponseBody, SendingBody};
 
     #[test]
     fn a_connection_whose_answer_still_goes_out_gives_way_to_nobody() {
         let guard = Guard::new(Limits::default());
         let permit = guard.connection().expect("room");
-        let connection = Arc::new(Connection::new(Peer::same_user(), permit));
-        let working = connection.working();
-        let (route, now) = (Route::Backup, Now { monotonic_us: 0, unix_us: 0 });
+        let connection = Arc::new(ServedConnection::new(Peer::same_user(), permit));
+        let in_progress = connection.begin_request();
+        let (route, now) = (RequestRoute::Backup, Now { monotonic_us: 0, unix_us: 0 });
         connection.belongs_to(&Principal::person(), &route, now).expect("room");
         let (sender, pieces) = tokio::sync::mpsc::channel(1);
-        let body = SendingBody::new(Content::Pieces { pieces, left: 1 }, working);
+        let body = SendingBody::new(ResponseBody::Pieces { pieces, left: 1 }, in_progress);
         assert!(!guard.make_way(), "a backup is not cut");
         drop((body, sender));
         assert!(guard.make_way());

@@ -1,21 +1,21 @@
-//! What anyone may ask: whether the hub lives and works, what it is, and, with the scope for it, its counts.
+//! Routes for everyone: health, readiness and the manifest; and, with its scope, the metrics.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
-use super::App;
-use super::answer::{self, Answer};
-use super::door::Connection;
+use super::ServerApp;
+use super::answer::{self, HttpResponse};
+use super::door::ServedConnection;
 use crate::metrics;
 
-impl App {
-    /// The process lives.
-    pub(super) fn health() -> Answer {
+impl ServerApp {
+    /// The process is alive.
+    pub(super) fn health() -> HttpResponse {
         answer::json(StatusCode::OK, &json!({ "status": "alive" }))
     }
 
     /// Whether the hub can do its work. Strangers learn that it cannot, but not why.
-    pub(super) fn ready(&self, connection: &Connection) -> Answer {
+    pub(super) fn ready(&self, connection: &ServedConnection) -> HttpResponse {
         let Some(trouble) = self.hub.trouble() else {
             let mut ready = json!({ "status": "ready" });
             let notes = self.hub.notes();
@@ -34,21 +34,21 @@ impl App {
         answer::retry_after(answer, 5)
     }
 
-    /// The counts.
-    pub(super) async fn metrics(&self) -> Answer {
-        // A hub that cannot answer still has the counts from before.
+    /// The metrics.
+    pub(super) async fn metrics(&self) -> HttpResponse {
+        // If the hub does not answer, the earlier counts remain.
         let _ = self.hub.count().await;
         self.metrics.connections(self.guard.connections() as u64);
         answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, self.metrics.text())
     }
 
     /// The manifest, as JSON or signed.
-    pub(super) fn manifest(&self, headers: &HeaderMap) -> Answer {
+    pub(super) fn manifest(&self, headers: &HeaderMap) -> HttpResponse {
         self.manifest.answer(headers)
     }
 
-    /// The public keys that sign it.
-    pub(super) fn key_set(&self) -> Answer {
+    /// The public keys that verify the manifest.
+    pub(super) fn key_set(&self) -> HttpResponse {
         self.manifest.answer_keys()
     }
 }

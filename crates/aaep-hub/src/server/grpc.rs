@@ -1,7 +1,7 @@
-//! Calls of gRPC (B.5): the same doors as for every request, and then the service that was called.
+//! gRPC calls (B.5): the same checks as for every request, and then the called service.
 //!
-//! A subscriber's call becomes a connection of the hub like any other. Everyone may ask for the manifest, for
-//! how the hub is, and for what is spoken here.
+//! A subscriber's call becomes a connection of the hub like any other. The manifest, the health of the hub
+//! and the description of its services need no credentials.
 
 mod health;
 
@@ -25,9 +25,9 @@ use tonic::Status;
 use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service as _;
 
-use super::App;
+use super::ServerApp;
 use super::answer::{self, refusal};
-use super::door::{CarriedCall, Connection};
+use super::door::{CarriedCall, ServedConnection};
 use crate::access::{AccessError, Claim, LimitError, Principal, Reserve, Scope};
 use crate::hub::NewConnection;
 use health::HubHealth;
@@ -35,55 +35,53 @@ use health::HubHealth;
 /// The service of B.5.1.
 const SERVICE: &str = "aaep.v1.AaepService";
 
-/// The method that subscribers call.
 const SUBSCRIBE: &str = "/aaep.v1.AaepService/Subscribe";
 
-/// The longest question about the hub itself.
+/// The longest request to the health and reflection services, in bytes.
 const MAX_QUESTION_BYTES: usize = 16 << 10;
 
-/// The body of an answer.
-type Said = tonic::body::Body;
+/// The body of a response.
+type GrpcBody = tonic::body::Body;
 
 /// The calls on one connection.
-pub(super) struct Calls {
-    app: Arc<App>,
-    connection: Arc<Connection>,
+pub(super) struct GrpcCalls {
+    app: Arc<ServerApp>,
+    connection: Arc<ServedConnection>,
     service: AaepServiceServer<Service<HubProducer>>,
-    /// Held once more by every call that goes on.
-    going_on: Arc<()>,
+    /// Its reference count is one more than the number of calls in progress.
+    active: Arc<()>,
     begun: AtomicUsize,
 }
 
-impl Calls {
-    pub(super) fn new(app: Arc<App>, connection: Arc<Connection>) -> Self {
+impl GrpcCalls {
+    pub(super) fn new(app: Arc<ServerApp>, connection: Arc<ServedConnection>) -> Self {
         let service = grpc::service(HubProducer(Arc::clone(&app)), MAX_MESSAGE_BYTES);
         let begun = AtomicUsize::new(0);
-        Calls { app, connection, service, going_on: Arc::default(), begun }
+        GrpcCalls { app, connection, service, active: Arc::default(), begun }
     }
 
-    /// Waits until there was no call for this long.
-    pub(super) async fn none_for(&self, time: Duration) {
+    /// Waits until there has been no call for this long.
+    pub(super) async fn wait_until_quiet(&self, time: Duration) {
         loop {
             let before = self.begun.load(Ordering::Relaxed);
             tokio::time::sleep(time).await;
             let is_quiet = self.begun.load(Ordering::Relaxed) == before;
-            if is_quiet && Arc::strong_count(&self.going_on) == 1 {
+            if is_quiet && Arc::strong_count(&self.active) == 1 {
                 return;
             }
         }
     }
 
-    /// Answers a request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Held> {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<CallBody> {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let going_on = Arc::clone(&self.going_on);
+        let active = Arc::clone(&self.active);
         let mut carried = None;
         let answer = if is_call(&request) {
             match self.pass(request).await {
                 Ok(request) => {
                     let is_claimed = request.extensions().get::<Arc<Principal>>().is_some();
-                    carried = is_claimed.then(|| self.connection.carrying());
-                    self.in_time(request).await
+                    carried = is_claimed.then(|| self.connection.carry_call());
+                    self.call_in_time(request).await
                 }
                 Err(status) => status.into_http(),
             }
@@ -91,41 +89,41 @@ impl Calls {
             nothing_else_here()
         };
         self.app.metrics.answered(answer.status().as_u16());
-        answer.map(|body| Held { body, _going_on: going_on, _carried: carried })
+        answer.map(|body| CallBody { body, _active: active, _carried: carried })
     }
 
-    /// Lets a call in, with who it is from where that matters.
+    /// Checks a call, and adds its principal where one is needed.
     async fn pass(&self, mut request: Request<Incoming>) -> Result<Request<Incoming>, Status> {
-        let (doors, now) = (&self.app.doors, self.app.hub.clock().now());
+        let (checks, now) = (&self.app.checks, self.app.hub.clock().now());
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        if let Err(error) = doors.access().check(&self.connection.peer, method, headers, uri) {
-            doors.log(&self.connection, &error.to_string());
+        if let Err(error) = checks.access().check(&self.connection.peer, method, headers, uri) {
+            checks.log(&self.connection, &error.to_string());
             return Err(Status::permission_denied(error.to_string()));
         }
         if uri.path() == SUBSCRIBE {
-            let known = doors.authenticate(&self.connection.peer, headers, uri, now).await;
-            let allowed = known.and_then(|it| it.allow(Scope::Listen).map(|()| it));
+            let authenticated = checks.authenticate(&self.connection.peer, headers, uri, now).await;
+            let allowed = authenticated.and_then(|it| it.allow(Scope::Listen).map(|()| it));
             let principal = allowed.map_err(|error| {
-                doors.log(&self.connection, &error.to_string());
+                checks.log(&self.connection, &error.to_string());
                 self.app.metrics.refused(answer::access_code(&error));
                 no_access(&error)
             })?;
-            self.connection.find_program(doors.programs(), &principal, now).await;
+            self.connection.find_program(checks.programs(), &principal, now).await;
             request.extensions_mut().insert(Arc::clone(&self.connection));
             request.extensions_mut().insert(Arc::new(principal));
         }
         Ok(request)
     }
 
-    /// Calls, and does not wait for long until the client has said what it wants.
-    async fn in_time(&self, request: Request<Incoming>) -> Response<Said> {
+    /// Dispatches a call, with a limit on the time until the client has sent its request.
+    async fn call_in_time(&self, request: Request<Incoming>) -> Response<GrpcBody> {
         let time = Duration::from_millis(self.app.guard.limits().idle_ms);
         tokio::time::timeout(time, self.call(request)).await.unwrap_or_else(|_| {
             Status::deadline_exceeded("The call took too long to come. Call again.").into_http()
         })
     }
 
-    async fn call(&self, request: Request<Incoming>) -> Response<Said> {
+    async fn call(&self, request: Request<Incoming>) -> Response<GrpcBody> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let Ok(answer) = match service {
             SERVICE => self.service.clone().call(request).await,
@@ -154,8 +152,8 @@ impl Calls {
     }
 }
 
-/// Who is behind the service: the hub.
-pub(super) struct HubProducer(Arc<App>);
+/// Connects the gRPC service to the hub.
+pub(super) struct HubProducer(Arc<ServerApp>);
 
 impl Producer for HubProducer {
     async fn listen(&self, caller: &Extensions) -> Result<PairEnd, Status> {
@@ -166,16 +164,16 @@ impl Producer for HubProducer {
             app.metrics.refused("too_many_connections");
             Status::resource_exhausted(limit.to_string())
         };
-        // The connection counts among all connections; each call counts once more, and as the caller's.
+        // The connection counts among all connections; each call counts once more, and for its caller.
         let now_us = app.hub.clock().now().monotonic_us;
         let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
-        let claim = match caller.get::<Arc<Connection>>() {
+        let claim = match caller.get::<Arc<ServedConnection>>() {
             Some(connection) => connection.claim(&principal, reserve),
             None => Claim { reserve, ..Claim::of(&principal.id) },
         };
         let permit = app.guard.claimed_connection(claim, now_us).map_err(limited)?;
         let (socket, end) = pair().map_err(|error| {
-            if app.doors.may_log() {
+            if app.checks.may_log() {
                 tracing::warn!(%error, "A call could not be taken.");
             }
             Status::unavailable("The hub cannot take a call at the moment. Call again later.")
@@ -197,7 +195,7 @@ impl Producer for HubProducer {
     }
 }
 
-/// Whether a request is a call of gRPC.
+/// Whether a request is a gRPC call.
 fn is_call(request: &Request<Incoming>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let rest = kind.and_then(|it| it.strip_prefix("application/grpc"));
@@ -205,17 +203,17 @@ fn is_call(request: &Request<Incoming>) -> bool {
         && rest.is_some_and(|it| it.is_empty() || it.starts_with(['+', ';']))
 }
 
-/// The answer to whatever is no call.
-fn nothing_else_here() -> Response<Said> {
+/// The response to requests that are not calls.
+fn nothing_else_here() -> Response<GrpcBody> {
     let answer = refusal(
         StatusCode::HTTP_VERSION_NOT_SUPPORTED,
         "only_grpc",
         "Over HTTP/2 there is gRPC alone. Send this request with HTTP/1.1.",
     );
-    answer.map(Said::new)
+    answer.map(GrpcBody::new)
 }
 
-/// A refusal at the door.
+/// Refuses a call for lack of access.
 fn no_access(error: &AccessError) -> Status {
     match error.status() {
         401 => closed_status(4002, &error.public_message()),
@@ -225,7 +223,7 @@ fn no_access(error: &AccessError) -> Status {
     }
 }
 
-/// What is spoken here. It is made when somebody asks, which is rare.
+/// Describes the services. It is made on request, which is rare.
 fn reflection() -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTION)
@@ -236,14 +234,14 @@ fn no_description() -> Status {
     Status::internal("The hub cannot describe its services. Use the file aaep.proto.")
 }
 
-/// The body of an answer, which says that its call goes on for as long as it is there.
-pub(super) struct Held {
-    body: Said,
-    _going_on: Arc<()>,
+/// The body of a response. Its call counts as in progress until it is dropped.
+pub(super) struct CallBody {
+    body: GrpcBody,
+    _active: Arc<()>,
     _carried: Option<CarriedCall>,
 }
 
-impl Body for Held {
+impl Body for CallBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -1,7 +1,7 @@
-//! HTTP/2, which is spoken here for gRPC alone, on the same port as everything else.
+//! HTTP/2, which serves only gRPC, on the same port as everything else.
 //!
-//! A client says so with its first bytes, or, where TLS is spoken, while that is agreed on. Every number that a
-//! client could make large has a bound.
+//! A client announces it with its first bytes, or, over TLS, during the handshake. Every number that a
+//! client could make large has a limit.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,28 +18,28 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::App;
-use super::door::Connection;
-use super::grpc::Calls;
-use super::stop::Stop;
+use super::ServerApp;
+use super::door::ServedConnection;
+use super::grpc::GrpcCalls;
+use super::stop::StopSignal;
 
-/// What every connection begins with (RFC 9113 §3.4).
+/// The first bytes of every HTTP/2 connection (RFC 9113 §3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long to wait for the rest of it.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The pause before checking for the rest of the preface.
+const PREFACE_PAUSE: Duration = Duration::from_millis(5);
 
-/// How often a client is asked whether it is still there.
+/// How often a client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
-/// How long it may take to answer that.
+/// How long a client may take to answer a ping.
 const PING_ANSWER: Duration = Duration::from_secs(20);
 
-/// How long a client without calls may take to leave when it is told to.
+/// How long a client without calls may take to leave after it was told to.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Whether a client begins with HTTP/2. Nothing is taken from its socket.
-pub(super) async fn is_spoken(stream: &TcpStream) -> io::Result<bool> {
+/// Whether a client begins with HTTP/2. Its bytes stay in the socket.
+pub(super) async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0; PREFACE.len()];
     loop {
         let count = stream.peek(&mut first).await?;
@@ -50,23 +50,23 @@ pub(super) async fn is_spoken(stream: &TcpStream) -> io::Result<bool> {
         if count == PREFACE.len() {
             return Ok(true);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(PREFACE_PAUSE).await;
     }
 }
 
-/// Serves a connection until it ends, nobody calls any more, or the hub stops: then the calls that there are
-/// end with the hub. A connection without a call of somebody who was let in gives way to new ones.
+/// Serves a connection until it ends, stays without calls, or the hub stops; remaining calls then end with
+/// the hub. A connection without a call of a known principal gives way to new ones.
 pub(super) async fn serve(
-    app: Arc<App>,
+    app: Arc<ServerApp>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    connection: Connection,
-    mut stop: Stop,
+    connection: ServedConnection,
+    mut stop: StopSignal,
 ) {
     let connection = Arc::new(connection);
     let idle = Duration::from_millis(app.guard.limits().idle_ms);
     let builder = builder(app.guard.limits().header_bytes);
     let mut cut = app.calls.clone();
-    let calls = Arc::new(Calls::new(app, Arc::clone(&connection)));
+    let calls = Arc::new(GrpcCalls::new(app, Arc::clone(&connection)));
     let answering = Arc::clone(&calls);
     let service = service_fn(move |request| {
         let calls = Arc::clone(&answering);
@@ -75,11 +75,11 @@ pub(super) async fn serve(
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let is_idle = tokio::select! {
         served = &mut serving => return log(served),
-        () = calls.none_for(idle) => true,
+        () = calls.wait_until_quiet(idle) => true,
         () = stop.finishing() => false,
         () = connection.gives_way() => return gave_way(),
     };
-    // The hub waits for requests before it stops, and for calls, which end with it, afterwards.
+    // The hub waits for requests before it stops, and afterwards for calls, which end with it.
     drop(stop);
     serving.as_mut().graceful_shutdown();
     let too_late = async {
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    async fn is_spoken_after(parts: &'static [&'static [u8]]) -> bool {
+    async fn is_http2_after(parts: &'static [&'static [u8]]) -> bool {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let client = std::thread::spawn(move || {
@@ -138,18 +138,18 @@ mod tests {
             }
         });
         let (stream, _) = listener.accept().await.expect("a connection");
-        let is_spoken = is_spoken(&stream).await.expect("looks");
+        let is_http2 = is_http2(&stream).await.expect("looks");
         client.join().expect("no panic");
-        is_spoken
+        is_http2
     }
 
     #[tokio::test]
     async fn the_first_bytes_say_what_is_spoken() {
-        assert!(is_spoken_after(&[PREFACE]).await);
-        assert!(is_spoken_after(&[b"P", b"RI * HTT", b"P/2.0\r\n\r\nSM\r\n\r\n", b"more"]).await);
-        assert!(!is_spoken_after(&[b"P", b"OST / HTTP/1.1\r\n\r\n"]).await);
-        assert!(!is_spoken_after(&[b"GET / HTTP/1.1\r\n\r\n"]).await);
-        assert!(!is_spoken_after(&[b"PRI * HTTP/1.1\r\n\r\n\r\n\r\n\r\n"]).await);
-        assert!(!is_spoken_after(&[]).await, "nothing came at all");
+        assert!(is_http2_after(&[PREFACE]).await);
+        assert!(is_http2_after(&[b"P", b"RI * HTT", b"P/2.0\r\n\r\nSM\r\n\r\n", b"more"]).await);
+        assert!(!is_http2_after(&[b"P", b"OST / HTTP/1.1\r\n\r\n"]).await);
+        assert!(!is_http2_after(&[b"GET / HTTP/1.1\r\n\r\n"]).await);
+        assert!(!is_http2_after(&[b"PRI * HTTP/1.1\r\n\r\n\r\n\r\n\r\n"]).await);
+        assert!(!is_http2_after(&[]).await, "nothing came at all");
     }
 }

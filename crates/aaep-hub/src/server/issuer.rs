@@ -1,36 +1,36 @@
-//! The keys of an issuer of signed tokens, fetched now and then so that no request waits for it.
+//! The keys of an issuer of signed tokens, fetched at intervals so that no request waits for them.
 
 use std::time::Duration;
 
-use super::stop::Stop;
+use super::stop::StopSignal;
 use crate::access::{FetchedJwks, JwksError};
 use aaep_trust::fetch::{Address, AddressError, Client};
 
-/// How often the keys are fetched: a new key is believed, and a withdrawn one is not, within this time and
-/// that for which [`crate::access::Access`] keeps them.
+/// How often the keys are fetched. A new key is accepted, and a withdrawn one refused, within this time plus
+/// the time for which [`crate::access::Access`] keeps them.
 const FETCH_EVERY: Duration = Duration::from_mins(1);
 
-/// An issuer whose keys are on the network.
+/// Fetches the keys of an issuer over the network.
 #[derive(Debug, Clone)]
-pub(super) struct Issuer {
+pub(super) struct IssuerKeyFetcher {
     address: Address,
     keys: FetchedJwks,
     client: Client,
 }
 
-impl Issuer {
-    /// The issuer whose keys are at this address. Nothing is fetched yet.
+impl IssuerKeyFetcher {
+    /// Takes the address of the keys. Nothing is fetched yet.
     pub(super) fn new(uri: &str) -> Result<Self, AddressError> {
         let address = Address::parse(uri)?;
-        Ok(Issuer { address, keys: FetchedJwks::default(), client: Client::new() })
+        Ok(IssuerKeyFetcher { address, keys: FetchedJwks::default(), client: Client::new() })
     }
 
-    /// Where the newest keys are to be found.
+    /// The newest keys.
     pub(super) fn keys(&self) -> FetchedJwks {
         self.keys.clone()
     }
 
-    /// Fetches the keys. What went wrong is in the log, and the keys from before stay good for a while.
+    /// Fetches the keys. Failures are logged, and the earlier keys stay valid for a while.
     pub(super) async fn fetch(&self) {
         let fetched = self.client.get(&self.address, "application/jwk-set+json, application/json");
         let fetched = fetched.await.map(|bytes| bytes.to_vec());
@@ -40,8 +40,8 @@ impl Issuer {
         self.keys.put(fetched.map_err(|error| JwksError::Unreadable(error.to_string())));
     }
 
-    /// Fetches the keys again and again until the hub stops.
-    pub(super) async fn keep_fetching(self, mut stop: Stop) {
+    /// Fetches the keys at intervals until the hub stops.
+    pub(super) async fn keep_fetching(self, mut stop: StopSignal) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(FETCH_EVERY) => self.fetch().await,
@@ -63,7 +63,7 @@ mod tests {
     async fn keys_come_from_the_network_and_a_failure_is_said() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let uri = format!("http://{}/keys", listener.local_addr().expect("an address"));
-        let issuer = Issuer::new(&uri).expect("an address");
+        let issuer = IssuerKeyFetcher::new(&uri).expect("an address");
         assert!(issuer.keys().fetch().is_err(), "nothing was fetched yet");
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
@@ -83,6 +83,6 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        assert!(Issuer::new("keys.json").is_err());
+        assert!(IssuerKeyFetcher::new("keys.json").is_err());
     }
 }

@@ -1,6 +1,7 @@
-//! What whoever keeps the hub asks for while it runs: the audit log in pages, and a backup of everything.
+//! Requests of the hub's administrator: the audit log in pages, and a backup of everything.
 //!
-//! Both are about all agents, so they are only for an admin who may hear all of them, or who runs the hub.
+//! Both concern all agents, so they are only for a principal with the admin scope that may hear all of them,
+//! or that belongs to the person who runs the hub.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,39 +14,39 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 
-use super::App;
-use super::answer::{self, Answer, Content};
+use super::ServerApp;
+use super::answer::{self, HttpResponse, ResponseBody};
 use super::query;
 use super::subscribers::failed;
 use crate::access::{HUB_OWNER, Hears, Principal};
 use crate::audit::{self, Details, ExportError, Shown};
 use crate::hub::HubError;
 
-/// How many entries an answer has unless it is asked for another number, and at most.
+/// The default and the largest number of entries in a response.
 const DEFAULT_ENTRIES: u64 = 100;
 const MAX_ENTRIES: u64 = 1024;
 
-/// How many bytes of words an answer has at most, give or take one entry, so that every client can take it whole.
+/// The most bytes of text in a response, give or take one entry, so that every client can read it at once.
 const MAX_WORDS_BYTES: usize = 1024 * 1024;
 
-/// What a backup is called over HTTP.
+/// The media type of a backup.
 const BACKUP: &str = "application/vnd.aaep.backup";
 
-/// How much of a backup is sent at once, and how many such pieces wait for a slow client.
+/// The size of the pieces of a backup, and how many of them wait for a slow client.
 const PIECE_BYTES: usize = 64 * 1024;
 const MAX_PIECES: usize = 4;
 
-/// How long a client may take for one piece.
+/// How long a client may take to accept one piece.
 const PIECE_TIME: Duration = Duration::from_mins(1);
 
-impl App {
-    /// A page of the audit log, with the words that are still stored.
+impl ServerApp {
+    /// A page of the audit log, with the texts that are still stored.
     pub(super) async fn audit(
         &self,
         principal: &Principal,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
-        hears_all(principal)?;
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
+        require_hearing_all(principal)?;
         let after = query::whole_number(uri, "after")?.unwrap_or(0);
         let limit = query::number_within(uri, "limit", 1..=MAX_ENTRIES)?;
         let limit = usize::try_from(limit.unwrap_or(DEFAULT_ENTRIES)).unwrap_or(1);
@@ -77,14 +78,14 @@ impl App {
         Ok(answer::json(StatusCode::OK, &json!({ "entries": entries, "next_after": next })))
     }
 
-    /// Everything that is stored, as one moment of it.
+    /// A consistent snapshot of everything that is stored.
     pub(super) async fn backup(
         &self,
         principal: &Principal,
         method: &Method,
-    ) -> Result<Answer, Box<Answer>> {
-        hears_all(principal)?;
-        let Ok(place) = self.backups.clone().try_acquire_owned() else {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
+        require_hearing_all(principal)?;
+        let Ok(permit) = self.backups.clone().try_acquire_owned() else {
             return Ok(answer::retry_after(
                 answer::refusal(
                     StatusCode::CONFLICT,
@@ -95,7 +96,7 @@ impl App {
             ));
         };
         if method == Method::HEAD {
-            return Ok(backup_answer(Content::Whole(None)));
+            return Ok(backup_answer(ResponseBody::Whole(None)));
         }
         let file = self.hub.backup(principal).await.map_err(|error| failed(&error))?;
         let Some(file) = file else {
@@ -110,12 +111,12 @@ impl App {
             .map_err(|error| failed(&HubError::NotStored { why: Some(format!("{error}.")) }))?;
         let (sender, pieces) = mpsc::channel(MAX_PIECES);
         let runtime = tokio::runtime::Handle::current();
-        tokio::task::spawn_blocking(move || send_file(file, &sender, &runtime, place));
-        Ok(backup_answer(Content::Pieces { pieces, left: length }))
+        tokio::task::spawn_blocking(move || send_file(file, &sender, &runtime, permit));
+        Ok(backup_answer(ResponseBody::Pieces { pieces, left: length }))
     }
 }
 
-fn backup_answer(content: Content) -> Answer {
+fn backup_answer(content: ResponseBody) -> HttpResponse {
     let mut answer = Response::new(content);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(BACKUP));
@@ -124,12 +125,12 @@ fn backup_answer(content: Content) -> Answer {
     answer
 }
 
-/// Sends a file piece by piece, until its end, or until nobody takes it any more.
+/// Sends a file in pieces, until its end or until the client stops reading.
 fn send_file(
     mut file: File,
     to: &mpsc::Sender<Bytes>,
     runtime: &tokio::runtime::Handle,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) {
     loop {
         let mut piece = vec![0; PIECE_BYTES];
@@ -148,12 +149,12 @@ fn send_file(
             break;
         }
     }
-    drop(place);
+    drop(permit);
 }
 
-/// Nobody who hears some agents alone gets what is about all of them. Whoever runs the hub can read its files
-/// anyway.
-fn hears_all(principal: &Principal) -> Result<(), Box<Answer>> {
+/// Refuses principals that hear only some agents, because the response concerns all of them. The person who
+/// runs the hub can read its files anyway.
+fn require_hearing_all(principal: &Principal) -> Result<(), Box<HttpResponse>> {
     let runs_the_hub = principal.hears == Hears::Own && principal.owners.contains(HUB_OWNER);
     if principal.hears == Hears::All || runs_the_hub {
         return Ok(());
@@ -172,7 +173,7 @@ fn words_of(shown: &Shown) -> usize {
     }
 }
 
-/// An entry in the form of an exported one, with the hash of the one before.
+/// An entry in the same form as an exported one, with the hash of the one before.
 fn row(shown: &Shown) -> Value {
     let Shown { line, details } = shown;
     let (words, state) = match details {

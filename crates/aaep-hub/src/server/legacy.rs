@@ -1,4 +1,4 @@
-//! The legacy paths `/events` and `/messages` (ruling 27). What they mean is in the hub.
+//! The legacy paths `/events` and `/messages` (ruling 27). The hub implements their meaning.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::App;
-use super::answer::{self, Answer};
-use super::door::Connection;
+use super::ServerApp;
+use super::answer::{self, HttpResponse};
+use super::door::ServedConnection;
 use super::subscribers::{failed, rejection};
 use super::takeover::last_event_header;
-use super::upgrade::{self, Subprotocol};
+use super::upgrade::{self, SubprotocolRule};
 use crate::access::Principal;
 use crate::hub::{LegacyAnswer, MAY_NOT_ANSWER};
 
-impl App {
-    /// A stream, or a WebSocket for those who ask for one.
+impl ServerApp {
+    /// A stream, or a WebSocket for clients that request one.
     pub(super) fn legacy_events(
         &self,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         if upgrade::is_websocket(request.headers()) {
-            let subprotocol = Subprotocol::Optional(SUBPROTOCOL);
+            let subprotocol = SubprotocolRule::Optional(SUBPROTOCOL);
             return self.upgrade(
                 request,
                 subprotocol,
@@ -35,19 +35,19 @@ impl App {
                 |hub, new| async move { hub.legacy_socket(new).await },
             );
         }
-        // What is no id of an event is no place to go on from; the stream then begins now.
+        // A value that is not an event id cannot be resumed from; the stream then begins now.
         let last = last_event_header(request.headers()).and_then(|it| EventId::parse(it).ok());
         self.stream(&request, false, principal, connection, |hub, new| async move {
             hub.legacy_stream(new, last).await
         })
     }
 
-    /// Any message of a subscriber. What is well formed is taken, whatever comes of it on the stream.
+    /// Any message of a subscriber. Every well-formed message is accepted; its effects appear on the stream.
     pub(super) async fn legacy_message(
         &self,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let bytes = self.body(request).await?;
         let Ok(text) = String::from_utf8(bytes) else {
             return Ok(answer::refusal(

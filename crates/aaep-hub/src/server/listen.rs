@@ -1,4 +1,4 @@
-//! Where the hub listens: addresses that may be listened on, and are free.
+//! The sockets on which the hub listens.
 
 use std::fmt;
 use std::io;
@@ -9,35 +9,35 @@ use tokio::net::TcpListener;
 
 use crate::access::{BindError, is_loopback, may_bind};
 
-/// How many connections wait for the hub to take them.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// One address that the hub listens on.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct ListeningSocket {
     pub(crate) socket: TcpListener,
     address: SocketAddr,
     is_tls: bool,
 }
 
-/// Why the hub does not listen.
+/// Why the hub cannot listen on an address.
 #[derive(Debug)]
 pub enum ListenError {
-    /// It may not listen there as it is set up.
+    /// The configuration does not allow it.
     NotAllowed(BindError),
     /// Another program has the address.
     InUse(SocketAddr),
-    /// The system does not let it listen there.
+    /// The system refuses permission.
     Denied(SocketAddr),
     /// This machine does not have the address.
     NotHere(SocketAddr),
-    /// Something else is wrong.
+    /// Listening failed for another reason.
     Failed(SocketAddr, io::Error),
 }
 
-impl Subscriber {
-    /// Listens on an address. TLS is spoken where other machines can connect and there is a certificate;
-    /// programs of this machine need none (ruling 28).
+impl ListeningSocket {
+    /// Listens on an address. TLS is used where other machines can connect and there is a certificate;
+    /// programs on this machine do not need it (ruling 28).
     ///
     /// Must be called within a tokio runtime.
     pub fn bind(
@@ -55,10 +55,10 @@ impl Subscriber {
             _ => ListenError::Failed(address, error),
         })?;
         let real = socket.local_addr().map_err(|error| ListenError::Failed(address, error))?;
-        Ok(Subscriber { socket, address: real, is_tls: has_tls && !is_loopback(address.ip()) })
+        Ok(ListeningSocket { socket, address: real, is_tls: has_tls && !is_loopback(address.ip()) })
     }
 
-    /// Takes a socket that the system opened, such as systemd, if it may be listened on.
+    /// Takes a socket that is already open, for example from systemd, if the hub may listen on it.
     ///
     /// Must be called within a tokio runtime.
     pub fn given(
@@ -74,10 +74,10 @@ impl Subscriber {
         let failed = |error| ListenError::Failed(address, error);
         socket.set_nonblocking(true).map_err(failed)?;
         let socket = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Subscriber { socket, address, is_tls: has_tls && !is_loopback(address.ip()) })
+        Ok(ListeningSocket { socket, address, is_tls: has_tls && !is_loopback(address.ip()) })
     }
 
-    /// The address, with the port that the system chose if none was asked for.
+    /// The address, with the port that the system chose if none was given.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -87,7 +87,7 @@ impl Subscriber {
         self.is_tls
     }
 
-    /// The beginning of every address of the hub here, such as `http://127.0.0.1:7117`.
+    /// The origin of every URL of the hub here, such as `http://127.0.0.1:7117`.
     pub fn origin(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
@@ -96,11 +96,11 @@ impl Subscriber {
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // On Windows the same option would let two programs have one address.
+    // On Windows the same option would let two programs use one address.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // An IPv6 address is that alone, so that what the rules say of it is all there is.
+        // An IPv6 socket accepts IPv6 only, so that the rules checked for its address cover everything.
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
@@ -142,15 +142,15 @@ impl std::error::Error for ListenError {}
 mod tests {
     use super::*;
 
-    fn bind(text: &str) -> Result<Subscriber, ListenError> {
-        Subscriber::bind(text.parse().expect("an address"), false, false, false)
+    fn bind(text: &str) -> Result<ListeningSocket, ListenError> {
+        ListeningSocket::bind(text.parse().expect("an address"), false, false, false)
     }
 
     #[tokio::test]
     async fn a_free_port_is_found_and_told() {
-        let subscriber = bind("127.0.0.1:0").expect("a port");
-        assert_ne!(subscriber.address().port(), 0);
-        assert_eq!(subscriber.origin(), format!("http://{}", subscriber.address()));
+        let listening = bind("127.0.0.1:0").expect("a port");
+        assert_ne!(listening.address().port(), 0);
+        assert_eq!(listening.origin(), format!("http://{}", listening.address()));
     }
 
     #[tokio::test]
@@ -171,7 +171,8 @@ mod tests {
 
     #[tokio::test]
     async fn tls_is_for_addresses_that_others_can_reach() {
-        let bind = |text: &str| Subscriber::bind(text.parse().expect("one"), true, true, false);
+        let bind =
+            |text: &str| ListeningSocket::bind(text.parse().expect("one"), true, true, false);
         assert!(bind("0.0.0.0:0").expect("a port").is_tls());
         assert!(!bind("127.0.0.1:0").expect("a port").is_tls());
     }

@@ -1,7 +1,7 @@
-//! The local socket of the hub (B.3, B.4): programs of this machine, told apart by their user.
+//! The local socket of the hub (B.3, B.4): programs on this machine, told apart by their user.
 //!
-//! The first byte says what a peer speaks: a length, a line of JSON, or HTTP. Whoever speaks in messages is a
-//! subscriber, and its socket goes to the wires at once; HTTP is served as everywhere else.
+//! The first byte shows what a peer sends: a length, a line of JSON, or HTTP. A peer that sends messages is
+//! a subscriber, and its socket goes to the wires at once; HTTP is served as everywhere else.
 
 use std::io;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use aaep_transport::local::{Accepted, LocalDoor};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Uri};
 
-use super::App;
+use super::ServerApp;
 #[cfg(unix)]
 use super::connection::requests;
 #[cfg(unix)]
-use super::door::Connection;
-use super::stop::Stop;
+use super::door::ServedConnection;
+use super::stop::StopSignal;
 use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Reserve, Scope};
 use crate::hub::{HubError, NewConnection};
 
 /// Accepts connections until the hub stops.
-pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
+pub(super) async fn accept(app: Arc<ServerApp>, door: LocalDoor, mut stop: StopSignal) {
     loop {
         let accepted = tokio::select! {
             accepted = door.accept() => accepted,
@@ -32,7 +32,7 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                if app.doors.may_log() {
+                if app.checks.may_log() {
                     tracing::warn!(%error, "A local connection could not be accepted.");
                 }
                 app.accept_again(&error).await;
@@ -44,7 +44,7 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
             Ok(permit) => drop(tokio::spawn(serve(app, accepted, permit, stop))),
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
-                if app.doors.may_log() {
+                if app.checks.may_log() {
                     tracing::warn!(%limit, "A local connection was turned away.");
                 }
             }
@@ -52,8 +52,13 @@ pub(super) async fn accept(app: Arc<App>, door: LocalDoor, mut stop: Stop) {
     }
 }
 
-/// Serves a connection until it ends, is taken over by the wire, or the hub stops.
-async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, mut stop: Stop) {
+/// Serves a connection until it ends, a wire takes it over, or the hub stops.
+async fn serve(
+    app: Arc<ServerApp>,
+    mut accepted: Accepted,
+    permit: ConnectionPermit,
+    mut stop: StopSignal,
+) {
     let patience = Duration::from_millis(app.guard.limits().handshake_ms);
     let gives_way = permit.gives_way();
     let first = tokio::select! {
@@ -72,16 +77,16 @@ async fn serve(app: Arc<App>, mut accepted: Accepted, permit: ConnectionPermit, 
         #[cfg(unix)]
         None if first.is_ascii_uppercase() => {
             let stream = accepted.into_stream();
-            let connection = Connection::new(peer, permit).of_program(program);
+            let connection = ServedConnection::new(peer, permit).of_program(program);
             requests(app, stream, connection, stop).await;
         }
         None => tracing::debug!("A local connection speaks neither messages nor HTTP."),
     }
 }
 
-/// Hands a subscriber over to the wires. Who may not listen is told so, as on a WebSocket.
+/// Hands a subscriber over to the wires. A peer that may not listen is told so, as on a WebSocket.
 async fn listen(
-    app: &App,
+    app: &ServerApp,
     mut accepted: Accepted,
     peer: Peer,
     framing: Framing,
@@ -89,19 +94,20 @@ async fn listen(
 ) {
     permit.work();
     let now = app.hub.clock().now();
-    let known = match credential(&mut accepted, framing).await {
-        Ok(credential) => known(app, &peer, credential.as_deref()).await,
+    let authenticated = match credential(&mut accepted, framing).await {
+        Ok(credential) => find_principal(app, &peer, credential.as_deref()).await,
         Err(error) => {
             tracing::debug!(%error, "A local connection could not be read.");
             return;
         }
     };
-    let known = known.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
+    let authenticated =
+        authenticated.and_then(|principal| principal.allow(Scope::Listen).map(|()| principal));
     let program = accepted.process_id();
     let (socket, read_ahead) = match accepted.into_socket() {
         Ok(taken) => taken,
         Err(error) => {
-            if app.doors.may_log() {
+            if app.checks.may_log() {
                 tracing::warn!(%error, "A local connection could not be taken over.");
             }
             return;
@@ -114,7 +120,7 @@ async fn listen(
         protocol: Protocol::Framed(framing),
         permit: Some(permit),
     };
-    let outcome = match known {
+    let outcome = match authenticated {
         Ok(principal) => match permit.belongs_to(claim(&principal, program), now.monotonic_us) {
             Ok(()) => app.hub.subscriber_socket(connection(principal, permit)).await,
             Err(limit) => {
@@ -124,7 +130,7 @@ async fn listen(
         },
         Err(error) => {
             app.metrics.refused(super::answer::access_code(&error));
-            if app.doors.may_log() {
+            if app.checks.may_log() {
                 tracing::warn!(%error, "A local connection was refused.");
             }
             let (code, reason) = (super::takeover::close_code(&error), error.public_message());
@@ -136,9 +142,9 @@ async fn listen(
     }
 }
 
-/// Tells a peer that it may not listen. Only a few are told at once; the others are cut off.
+/// Tells a peer that it may not listen. Only a few are told at once; the others are disconnected.
 async fn refuse(
-    app: &App,
+    app: &ServerApp,
     mut connection: NewConnection,
     code: u16,
     reason: String,
@@ -154,7 +160,7 @@ async fn refuse(
     }
 }
 
-/// The credential that a peer says before anything else, if it does.
+/// The credential that a peer sends before anything else, if it does.
 async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Option<String>> {
     let most = MAX_CREDENTIAL_FRAME_BYTES as usize;
     let Some((credential, bytes)) = leading_credential(framing, &accepted.first_bytes(most).await?)
@@ -165,19 +171,23 @@ async fn credential(accepted: &mut Accepted, framing: Framing) -> io::Result<Opt
     Ok(Some(credential))
 }
 
-/// A connection of this principal; the person's own programs always get in.
+/// A claim by this principal. The person's own programs use the reserve.
 fn claim(principal: &Principal, program: Option<u32>) -> Claim<'_> {
     let reserve = if principal.is_person() { Reserve::Person } else { Reserve::None };
     let is_local_socket = program.is_some();
     Claim { principal: &principal.id, program, is_local_socket, reserve }
 }
 
-/// Who a peer is, by its user and by what it showed.
-async fn known(app: &App, peer: &Peer, credential: Option<&str>) -> Result<Principal, AccessError> {
+/// Finds the principal of a peer, from its user and its credential.
+async fn find_principal(
+    app: &ServerApp,
+    peer: &Peer,
+    credential: Option<&str>,
+) -> Result<Principal, AccessError> {
     let mut headers = HeaderMap::new();
     if let Some(credential) = credential {
         let value = HeaderValue::try_from(format!("Bearer {credential}"));
         headers.insert(AUTHORIZATION, value.map_err(|_| AccessError::Malformed)?);
     }
-    app.doors.authenticate(peer, &headers, &Uri::default(), app.hub.clock().now()).await
+    app.checks.authenticate(peer, &headers, &Uri::default(), app.hub.clock().now()).await
 }

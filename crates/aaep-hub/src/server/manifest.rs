@@ -1,8 +1,7 @@
-//! The manifest that this hub publishes, and keeps signed while it runs (§5.10, §10.4).
+//! The manifest that this hub publishes and keeps signed while it runs (§5.10, §10.4).
 //!
-//! It is signed with the active key of the key ring, if there is one. It is signed anew when half of its
-//! time is over and when the keys change. If that goes wrong, the one before stays published and the log
-//! says why.
+//! The active key of the key ring signs it, if there is one. It is signed again when half of its validity is
+//! over and when the keys change. If that fails, the previous one stays published and the log says why.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,39 +13,39 @@ use bytes::Bytes;
 use http::header::{ACCEPT, VARY};
 use http::{HeaderMap, StatusCode};
 
-use super::answer::{self, Answer, JSON};
+use super::answer::{self, HttpResponse, JSON};
 use aaep_trust::keys::{KeyRing, KeyRingError, KeyState, Thumbprint};
 use aaep_trust::manifest::{
     BuildError, JOSE_MEDIA_TYPE, JWKS_PATH, ManifestDescription, SignError, SigningReference,
     WELL_KNOWN_PATH, build, sign,
 };
 
-/// How long a signature counts.
+/// How long a signature is valid.
 const VALID_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// How often it is looked whether to sign anew.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// How often the service checks whether to sign again.
+pub(crate) const CHECK_EVERY: Duration = Duration::from_mins(1);
 
-/// The manifest of a running hub. Clones are the same one.
+/// The manifest of a running hub. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ManifestService {
-    shared: Arc<Shared>,
+    shared: Arc<ManifestShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ManifestShared {
     description: ManifestDescription,
     manifest_uri: Uri,
     jwks_uri: Uri,
     keys: Option<PathBuf>,
-    published: RwLock<Arc<Published>>,
-    /// The languages that are spoken here by now.
+    published: RwLock<Arc<PublishedManifest>>,
+    /// The languages that agents use now.
     languages: RwLock<Vec<LanguageTag>>,
 }
 
-/// What is published now.
+/// The manifest and keys as published now.
 #[derive(Debug)]
-struct Published {
+struct PublishedManifest {
     json: Bytes,
     jws: Option<CompactJws>,
     jwks: Bytes,
@@ -56,22 +55,22 @@ struct Published {
     renew_at_unix_ms: i64,
 }
 
-/// Why there is no manifest.
+/// Why the manifest cannot be made.
 #[derive(Debug)]
 pub enum ManifestError {
-    /// The origin is none.
+    /// The origin is not valid.
     Origin(String),
     /// The keys cannot be used.
     Keys(KeyRingError),
-    /// The description is not one of a valid manifest.
+    /// The description does not make a valid manifest.
     Build(BuildError),
     /// It cannot be signed.
     Sign(SignError),
 }
 
 impl ManifestService {
-    /// Makes the manifest for a hub at this origin, such as `https://hub.example.org`, and signs it if
-    /// the folder has keys.
+    /// Makes the manifest for a hub at this origin, such as `https://hub.example.org`, and signs it if the
+    /// folder has keys.
     pub fn new(
         description: ManifestDescription,
         origin: &str,
@@ -83,7 +82,7 @@ impl ManifestService {
                 .map_err(|_| ManifestError::Origin(origin.to_owned()))
         };
         let (manifest_uri, jwks_uri) = (uri(WELL_KNOWN_PATH)?, uri(JWKS_PATH)?);
-        let nothing = Published {
+        let nothing = PublishedManifest {
             json: Bytes::new(),
             jws: None,
             jwks: Bytes::new(),
@@ -93,13 +92,14 @@ impl ManifestService {
         };
         let published = RwLock::new(Arc::new(nothing));
         let languages = RwLock::new(description.languages.clone());
-        let shared = Shared { description, manifest_uri, jwks_uri, keys, published, languages };
+        let shared =
+            ManifestShared { description, manifest_uri, jwks_uri, keys, published, languages };
         let service = ManifestService { shared: Arc::new(shared) };
-        service.look(now_unix_ms)?;
+        service.renew_if_due(now_unix_ms)?;
         Ok(service)
     }
 
-    /// Where it can be fetched.
+    /// The address of the manifest.
     pub fn uri(&self) -> &Uri {
         &self.shared.manifest_uri
     }
@@ -109,21 +109,21 @@ impl ManifestService {
         self.published().jws.clone()
     }
 
-    /// From the next look on, the manifest lists these languages.
+    /// Sets the languages that the manifest lists from the next check on.
     pub fn set_languages(&self, languages: Vec<LanguageTag>) {
-        let mut place =
+        let mut slot =
             self.shared.languages.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *place = languages;
+        *slot = languages;
     }
 
     fn languages(&self) -> Vec<LanguageTag> {
-        let place = self.shared.languages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        place.clone()
+        let slot = self.shared.languages.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        slot.clone()
     }
 
-    /// Signs anew if it is time, or if the keys or the languages changed. Says whether there is a new manifest. Reads
-    /// files.
-    pub fn look(&self, now_unix_ms: i64) -> Result<bool, ManifestError> {
+    /// Signs again if it is time, or if the keys or the languages changed. Returns whether there is a new
+    /// manifest. Reads files.
+    pub fn renew_if_due(&self, now_unix_ms: i64) -> Result<bool, ManifestError> {
         let ring = self.shared.keys.as_deref().map(KeyRing::open).transpose();
         let ring = ring.map_err(ManifestError::Keys)?;
         let kids = ring.as_ref().map(|ring| kids(ring, now_unix_ms)).unwrap_or_default();
@@ -133,9 +133,9 @@ impl ManifestService {
             return Ok(false);
         }
         let published = self.make(ring.as_ref(), kids, now_unix_ms)?;
-        let mut place =
+        let mut slot =
             self.shared.published.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *place = Arc::new(published);
+        *slot = Arc::new(published);
         Ok(true)
     }
 
@@ -144,7 +144,7 @@ impl ManifestService {
         ring: Option<&KeyRing>,
         kids: Vec<Thumbprint>,
         now_unix_ms: i64,
-    ) -> Result<Published, ManifestError> {
+    ) -> Result<PublishedManifest, ManifestError> {
         let mut description = self.shared.description.clone();
         let languages = self.languages();
         description.languages.clone_from(&languages);
@@ -154,7 +154,14 @@ impl ManifestService {
             let jwks = Bytes::from_static(b"{\"keys\":[]}");
             let json = text(&manifest);
             let renew_at_unix_ms = i64::MAX;
-            return Ok(Published { json, jws: None, jwks, kids, languages, renew_at_unix_ms });
+            return Ok(PublishedManifest {
+                json,
+                jws: None,
+                jwks,
+                kids,
+                languages,
+                renew_at_unix_ms,
+            });
         };
         description.signing = Some(SigningReference {
             manifest_uri: self.shared.manifest_uri.clone(),
@@ -165,7 +172,7 @@ impl ManifestService {
         let key = ring.active().map_err(ManifestError::Keys)?;
         let signed = sign(&manifest, &key, now_unix_ms, VALID_FOR).map_err(ManifestError::Sign)?;
         let half = i64::try_from(VALID_FOR.as_millis() / 2).unwrap_or(i64::MAX);
-        Ok(Published {
+        Ok(PublishedManifest {
             json: text(&signed.document),
             jws: Some(signed.jws),
             jwks: text(&ring.jwks(now_unix_ms)),
@@ -175,14 +182,14 @@ impl ManifestService {
         })
     }
 
-    /// The manifest, in JSON.
+    /// The manifest in JSON.
     #[cfg(feature = "grpc")]
     pub(crate) fn json(&self) -> Bytes {
         self.published().json.clone()
     }
 
-    /// The answer to whoever asks for the manifest.
-    pub(crate) fn answer(&self, headers: &HeaderMap) -> Answer {
+    /// The response to a request for the manifest.
+    pub(crate) fn answer(&self, headers: &HeaderMap) -> HttpResponse {
         let published = self.published();
         let answer = if !wants_jose(headers) {
             answer::whole(StatusCode::OK, JSON, published.json.clone())
@@ -196,21 +203,21 @@ impl ManifestService {
                  this hub make a key with: aaep keys new",
             )
         };
-        answer::with(answer, VARY, "Accept")
+        answer::with_header(answer, VARY, "Accept")
     }
 
-    /// The answer to whoever asks for the keys.
-    pub(crate) fn answer_keys(&self) -> Answer {
+    /// The response to a request for the keys.
+    pub(crate) fn answer_keys(&self) -> HttpResponse {
         answer::whole(StatusCode::OK, JSON, self.published().jwks.clone())
     }
 
-    fn published(&self) -> Arc<Published> {
-        let place = self.shared.published.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Arc::clone(&place)
+    fn published(&self) -> Arc<PublishedManifest> {
+        let slot = self.shared.published.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Arc::clone(&slot)
     }
 }
 
-/// The keys to publish, the active one first. None if nothing can be signed.
+/// The keys to publish, the active one first. Empty if nothing can be signed.
 fn kids(ring: &KeyRing, now_unix_ms: i64) -> Vec<Thumbprint> {
     let mut kids = Vec::new();
     let mut has_active = false;
@@ -240,7 +247,7 @@ fn wants_jose(headers: &HeaderMap) -> bool {
 }
 
 fn text(value: &impl serde::Serialize) -> Bytes {
-    // A manifest and a key set can always be written as JSON.
+    // A manifest and a key set can always be serialized.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
@@ -289,7 +296,7 @@ mod tests {
             assert_eq!(service.signed(), None);
             assert_eq!(service.answer(&HeaderMap::new()).status(), 200);
             assert_eq!(service.answer(&accept("application/jose")).status(), 406);
-            assert!(!service.look(NOW + 365 * DAY_MS).expect("nothing to do"));
+            assert!(!service.renew_if_due(NOW + 365 * DAY_MS).expect("nothing to do"));
         }
     }
 
@@ -304,15 +311,15 @@ mod tests {
         new_key(NOW);
         let service = service(Some(keys.clone()));
         let first = service.signed().expect("signed");
-        assert!(!service.look(NOW + DAY_MS).expect("fine"));
-        assert!(service.look(NOW + 4 * DAY_MS).expect("fine"), "half of its time is over");
+        assert!(!service.renew_if_due(NOW + DAY_MS).expect("fine"));
+        assert!(service.renew_if_due(NOW + 4 * DAY_MS).expect("fine"), "half of its time is over");
         let second = service.signed().expect("signed");
         assert_ne!(first, second);
         new_key(NOW + 4 * DAY_MS);
-        assert!(service.look(NOW + 4 * DAY_MS).expect("fine"), "another key signs");
+        assert!(service.renew_if_due(NOW + 4 * DAY_MS).expect("fine"), "another key signs");
         assert_ne!(service.signed(), Some(second));
         let jwks = service.answer_keys();
-        let answer::Content::Whole(Some(bytes)) = jwks.into_body() else { panic!("no body") };
+        let answer::ResponseBody::Whole(Some(bytes)) = jwks.into_body() else { panic!("no body") };
         let jwks: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
         assert_eq!(jwks["keys"].as_array().expect("a list").len(), 2, "the old one stays a while");
     }
@@ -320,11 +327,12 @@ mod tests {
     #[test]
     fn languages_that_agents_begin_to_speak_are_listed() {
         let service = service(None);
-        assert!(!service.look(NOW).expect("a look"), "nothing changed");
+        assert!(!service.renew_if_due(NOW).expect("a look"), "nothing changed");
         let tags = ["en-US", "yo"].map(|it| LanguageTag::parse(it).expect("a tag"));
         service.set_languages(tags.to_vec());
-        assert!(service.look(NOW).expect("a look"));
-        let answer::Content::Whole(Some(bytes)) = service.answer(&HeaderMap::new()).into_body()
+        assert!(service.renew_if_due(NOW).expect("a look"));
+        let answer::ResponseBody::Whole(Some(bytes)) =
+            service.answer(&HeaderMap::new()).into_body()
         else {
             panic!("no body")
         };
@@ -341,7 +349,7 @@ mod tests {
         let service = service(Some(keys.clone()));
         let signed = service.signed();
         std::fs::write(keys.join("keys.toml"), "nonsense = [").expect("writes");
-        assert!(service.look(NOW + 5 * DAY_MS).is_err());
+        assert!(service.renew_if_due(NOW + 5 * DAY_MS).is_err());
         assert_eq!(service.signed(), signed);
     }
 

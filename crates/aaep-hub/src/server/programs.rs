@@ -1,25 +1,23 @@
-//! Which program is at the other end of a connection over loopback, as the system says (Linux).
+//! Finds the program at the other end of a loopback connection, as the system reports it (Linux).
 //!
-//! TCP does not tell programs of one machine apart, so each could take the places of all others. The system knows
-//! which process has the other end of a connection. Looking that up takes milliseconds, so it is done only when places
-//! get scarce, one connection at a time. Elsewhere than on Linux nothing is found, and all programs share their places.
+//! TCP does not tell programs on one machine apart, so one of them could use the connections of all others.
+//! The system knows which process has the other end of a connection. Looking it up takes milliseconds, so it
+//! is done only when connections are scarce, and one at a time. On other systems nothing is found, and all
+//! programs share one limit.
 
 use std::net::SocketAddr;
 
-/// Both ends of a connection: the peer's, and the hub's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionEnds {
-    /// The peer's end.
     pub(crate) peer: SocketAddr,
-    /// The hub's end.
     pub(crate) hub: SocketAddr,
 }
 
-/// The program of a connection whose process cannot be found: it belongs to another user, or is gone.
+/// Stands for a process that cannot be found: it belongs to another user, or has ended.
 #[cfg(target_os = "linux")]
 const UNKNOWN_PROGRAM: u32 = 0;
 
-/// Finds programs.
+/// Finds the processes at the other end of connections.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramFinder {
     #[cfg(target_os = "linux")]
@@ -57,10 +55,10 @@ mod linux {
 
     use super::ConnectionEnds;
 
-    /// How many programs are looked at first, because they connected lately.
+    /// The number of recently connected programs that are checked first.
     const MAX_RECENT: usize = 16;
 
-    /// The process that has the other end of a connection. Those in `recent` are looked at first.
+    /// The process that has the other end of a connection. Those in `recent` are checked first.
     pub(super) fn program_of(ends: ConnectionEnds, recent: &[u32]) -> Option<u32> {
         let inode = inode_of(ends)?;
         let socket = format!("socket:[{inode}]");
@@ -79,14 +77,14 @@ mod linux {
         recent.truncate(MAX_RECENT);
     }
 
-    /// Whether a process has this open. One that may not be looked at has nothing.
+    /// Whether a process has this file open. A process that may not be inspected counts as having none.
     fn has_open(process: u32, what: &str) -> bool {
         let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
         let mut links = open.filter_map(Result::ok).filter_map(|it| fs::read_link(it.path()).ok());
         links.any(|link| link == Path::new(what))
     }
 
-    /// The inode of the peer's socket, by the tables of all sockets of this machine.
+    /// The inode of the peer's socket, from the tables of all sockets on this machine.
     fn inode_of(ends: ConnectionEnds) -> Option<u64> {
         let in_table = |table: &str, is_v6: bool| {
             let (peer, hub) = (written(ends.peer, is_v6)?, written(ends.hub, is_v6)?);
@@ -100,7 +98,7 @@ mod linux {
         in_table("/proc/net/tcp", false).or_else(|| in_table("/proc/net/tcp6", true))
     }
 
-    /// An address as the tables write it: words of four bytes in the order of this machine, and the port.
+    /// An address as the tables write it: words of four bytes in native byte order, and the port.
     fn written(address: SocketAddr, is_v6: bool) -> Option<String> {
         let octets = match (address.ip().to_canonical(), is_v6) {
             (IpAddr::V4(it), false) => it.octets().to_vec(),

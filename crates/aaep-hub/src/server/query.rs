@@ -1,21 +1,21 @@
-//! Reading the query and the path of a request: percent signs, names, whole seconds.
+//! Reads the query and the path of a request: percent encoding, names, whole seconds.
 //!
-//! What cannot be read is refused by name, never guessed.
+//! A value that cannot be read is refused by name, never guessed.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use http::{StatusCode, Uri};
 
-use super::answer::{Answer, refusal};
+use super::answer::{HttpResponse, refusal};
 
-/// How long a request waits for something unless it says otherwise, in seconds.
+/// How long a request waits by default, in seconds.
 const DEFAULT_WAIT_SECONDS: u64 = 30;
-/// How long it waits at most, in seconds.
+/// The longest wait, in seconds.
 const MAX_WAIT_SECONDS: u64 = 60;
 
-/// The value of a parameter, decoded; none if it is absent.
-pub(crate) fn parameter(uri: &Uri, name: &str) -> Result<Option<String>, Box<Answer>> {
+/// The decoded value of a parameter. `None` if it is absent.
+pub(crate) fn parameter(uri: &Uri, name: &str) -> Result<Option<String>, Box<HttpResponse>> {
     let mut found = None;
     for pair in uri.query().unwrap_or_default().split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -36,17 +36,17 @@ pub(crate) fn parameter(uri: &Uri, name: &str) -> Result<Option<String>, Box<Ans
 }
 
 /// How long the request wants to wait.
-pub(crate) fn wait(uri: &Uri) -> Result<Duration, Box<Answer>> {
+pub(crate) fn wait(uri: &Uri) -> Result<Duration, Box<HttpResponse>> {
     let seconds = number_within(uri, "wait_seconds", 0..=MAX_WAIT_SECONDS)?;
     Ok(Duration::from_secs(seconds.unwrap_or(DEFAULT_WAIT_SECONDS)))
 }
 
-/// A number within bounds that the request may leave out.
+/// An optional number within bounds.
 pub(crate) fn number_within(
     uri: &Uri,
     name: &str,
     bounds: RangeInclusive<u64>,
-) -> Result<Option<u64>, Box<Answer>> {
+) -> Result<Option<u64>, Box<HttpResponse>> {
     let is_within = |text: String| {
         number(&text).filter(|it| bounds.contains(it)).ok_or_else(|| {
             let (least, most) = bounds.clone().into_inner();
@@ -57,8 +57,8 @@ pub(crate) fn number_within(
     parameter(uri, name)?.map(is_within).transpose()
 }
 
-/// A number that the request may leave out.
-pub(crate) fn whole_number(uri: &Uri, name: &str) -> Result<Option<u64>, Box<Answer>> {
+/// An optional number.
+pub(crate) fn whole_number(uri: &Uri, name: &str) -> Result<Option<u64>, Box<HttpResponse>> {
     parameter(uri, name)?
         .map(|text| {
             number(&text).ok_or_else(|| wrong(name, "is no whole number. Write digits alone."))
@@ -66,7 +66,7 @@ pub(crate) fn whole_number(uri: &Uri, name: &str) -> Result<Option<u64>, Box<Ans
         .transpose()
 }
 
-/// What percent signs stand for, if they stand for text; in a query, `+` stands for a space.
+/// Decodes percent encoding, if the result is UTF-8. In a query, `+` stands for a space.
 pub(crate) fn decode(text: &str, in_query: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -92,8 +92,8 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// A refusal of a parameter. The name is ours.
-pub(crate) fn wrong(name: &str, what: &str) -> Box<Answer> {
+/// Refuses a parameter. The name comes from our own code.
+pub(crate) fn wrong(name: &str, what: &str) -> Box<HttpResponse> {
     let message = format!("The parameter {name} {what}");
     Box::new(refusal(StatusCode::BAD_REQUEST, "wrong_parameter", &message))
 }

@@ -1,4 +1,4 @@
-//! The addresses of the hub, and the scope that each of them takes. One table, nothing else.
+//! The routes of the hub and the scope that each requires, in one table.
 
 use http::Method;
 
@@ -6,182 +6,191 @@ use super::query::decode;
 use crate::access::Scope;
 use aaep_trust::manifest::{JWKS_PATH, WELL_KNOWN_PATH};
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// The process lives.
+pub(crate) enum RequestRoute {
+    /// Whether the process is alive.
     Health,
-    /// The hub can do its work.
+    /// Whether the hub can do its work.
     Ready,
-    /// Counts.
+    /// The metrics.
     Metrics,
-    /// The manifest.
     Manifest,
-    /// The public keys that sign it.
+    /// The public keys that verify the manifest.
     KeySet,
     /// A page of the audit log.
     Audit,
-    /// Everything that is stored.
+    /// A backup of everything that is stored.
     Backup,
-    /// A subscriber asks for a subscription.
+    /// A subscriber requests a subscription.
     Subscribe,
-    /// A subscriber wants its stream.
+    /// A subscriber opens its stream.
     Events,
-    /// A subscriber says something.
+    /// A subscriber sends a message.
     Reply,
-    /// A subscriber wants a WebSocket.
+    /// A subscriber opens a WebSocket.
     SubscriberSocket,
-    /// Which agents there are.
+    /// The list of agents.
     Agents,
     /// A stream without a handshake (ruling 27).
     LegacyEvents,
-    /// Something said on the legacy path.
+    /// A message on the legacy path.
     LegacyMessage,
-    /// An agent says something.
+    /// An agent publishes events.
     Publish,
-    /// An agent asks, and waits.
+    /// An agent asks and waits.
     Ask,
-    /// Which questions wait for people.
+    /// The asks that wait for people.
     WaitingAsks,
-    /// How a question stands.
+    /// The state of an ask.
     AskState(String),
-    /// A question is taken back.
+    /// An agent withdraws an ask.
     Withdraw(String),
-    /// What an agent accepts.
+    /// An agent declares which instructions it accepts.
     Accepts(String),
-    /// What people told an agent.
+    /// The instructions that people gave an agent.
     Inbox(String),
-    /// An agent wants a WebSocket.
+    /// An agent opens a WebSocket.
     AgentSocket,
-    /// Which sessions are stored.
+    /// The list of stored sessions.
     Sessions,
     /// The events of a stored session.
     SessionEvents(String),
-    /// A stored session is to be deleted.
+    /// Deletes a stored session.
     DeleteSession(String),
-    /// A session that runs is ended by hand.
+    /// Ends a running session by hand.
     EndSession(String),
 }
 
 /// Why no route was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRoute {
-    /// Nothing has this address.
+    /// Nothing has this path.
     Path,
-    /// The address takes these methods.
+    /// The path accepts these methods.
     Method(&'static str),
 }
 
-impl Route {
-    /// The route of a request. HEAD is GET without the body.
-    pub(crate) fn find(method: &Method, path: &str) -> Result<Route, NoRoute> {
-        let fixed = |only: &Method, route: Route, allow: &'static str| {
+impl RequestRoute {
+    /// Finds the route of a request. HEAD is GET without the body.
+    pub(crate) fn find(method: &Method, path: &str) -> Result<RequestRoute, NoRoute> {
+        let fixed = |only: &Method, route: RequestRoute, allow: &'static str| {
             let is_it = method == only || (method == Method::HEAD && only == Method::GET);
             if is_it { Ok(route) } else { Err(NoRoute::Method(allow)) }
         };
         let get = |route| fixed(&Method::GET, route, "GET, HEAD");
         let post = |route| fixed(&Method::POST, route, "POST");
         match path {
-            "/healthz" => get(Route::Health),
-            "/readyz" => get(Route::Ready),
-            "/metrics" => get(Route::Metrics),
-            WELL_KNOWN_PATH => get(Route::Manifest),
-            JWKS_PATH => get(Route::KeySet),
-            "/aaep/v1/subscriptions" => post(Route::Subscribe),
-            "/aaep/v1/events" => get(Route::Events),
-            "/aaep/v1/replies" => post(Route::Reply),
-            "/aaep/v1/ws" => get(Route::SubscriberSocket),
-            "/aaep/v1/agents" => get(Route::Agents),
-            "/events" => get(Route::LegacyEvents),
-            "/messages" => post(Route::LegacyMessage),
-            "/aaep/v1/publish" => post(Route::Publish),
+            "/healthz" => get(RequestRoute::Health),
+            "/readyz" => get(RequestRoute::Ready),
+            "/metrics" => get(RequestRoute::Metrics),
+            WELL_KNOWN_PATH => get(RequestRoute::Manifest),
+            JWKS_PATH => get(RequestRoute::KeySet),
+            "/aaep/v1/subscriptions" => post(RequestRoute::Subscribe),
+            "/aaep/v1/events" => get(RequestRoute::Events),
+            "/aaep/v1/replies" => post(RequestRoute::Reply),
+            "/aaep/v1/ws" => get(RequestRoute::SubscriberSocket),
+            "/aaep/v1/agents" => get(RequestRoute::Agents),
+            "/events" => get(RequestRoute::LegacyEvents),
+            "/messages" => post(RequestRoute::LegacyMessage),
+            "/aaep/v1/publish" => post(RequestRoute::Publish),
             "/aaep/v1/asks" => match *method {
-                Method::GET | Method::HEAD => Ok(Route::WaitingAsks),
-                Method::POST => Ok(Route::Ask),
+                Method::GET | Method::HEAD => Ok(RequestRoute::WaitingAsks),
+                Method::POST => Ok(RequestRoute::Ask),
                 _ => Err(NoRoute::Method("GET, HEAD, POST")),
             },
-            "/aaep/v1/agent" => get(Route::AgentSocket),
-            "/aaep/v1/sessions" => get(Route::Sessions),
-            "/aaep/v1/audit" => get(Route::Audit),
-            "/aaep/v1/backup" => get(Route::Backup),
+            "/aaep/v1/agent" => get(RequestRoute::AgentSocket),
+            "/aaep/v1/sessions" => get(RequestRoute::Sessions),
+            "/aaep/v1/audit" => get(RequestRoute::Audit),
+            "/aaep/v1/backup" => get(RequestRoute::Backup),
             other => named(method, other),
         }
     }
 
-    /// The scope that it takes; none for what everyone may see.
+    /// The required scope. `None` for routes that need no credentials.
     pub(crate) fn scope(&self) -> Option<Scope> {
         match self {
-            Route::Health | Route::Ready | Route::Manifest | Route::KeySet => None,
-            Route::Metrics
-            | Route::Audit
-            | Route::Backup
-            | Route::DeleteSession(_)
-            | Route::EndSession(_) => Some(Scope::Admin),
-            Route::Subscribe
-            | Route::Events
-            | Route::Reply
-            | Route::SubscriberSocket
-            | Route::Agents
-            | Route::LegacyEvents
-            | Route::LegacyMessage
-            | Route::WaitingAsks
-            | Route::Sessions
-            | Route::SessionEvents(_) => Some(Scope::Listen),
-            Route::Publish
-            | Route::Ask
-            | Route::AskState(_)
-            | Route::Withdraw(_)
-            | Route::Accepts(_)
-            | Route::Inbox(_)
-            | Route::AgentSocket => Some(Scope::Publish),
+            RequestRoute::Health
+            | RequestRoute::Ready
+            | RequestRoute::Manifest
+            | RequestRoute::KeySet => None,
+            RequestRoute::Metrics
+            | RequestRoute::Audit
+            | RequestRoute::Backup
+            | RequestRoute::DeleteSession(_)
+            | RequestRoute::EndSession(_) => Some(Scope::Admin),
+            RequestRoute::Subscribe
+            | RequestRoute::Events
+            | RequestRoute::Reply
+            | RequestRoute::SubscriberSocket
+            | RequestRoute::Agents
+            | RequestRoute::LegacyEvents
+            | RequestRoute::LegacyMessage
+            | RequestRoute::WaitingAsks
+            | RequestRoute::Sessions
+            | RequestRoute::SessionEvents(_) => Some(Scope::Listen),
+            RequestRoute::Publish
+            | RequestRoute::Ask
+            | RequestRoute::AskState(_)
+            | RequestRoute::Withdraw(_)
+            | RequestRoute::Accepts(_)
+            | RequestRoute::Inbox(_)
+            | RequestRoute::AgentSocket => Some(Scope::Publish),
         }
     }
 
-    /// Whether someone looks what waits for an answer, asks to hear it, or answers. None of it takes long.
+    /// Whether the request belongs to answering: seeing pending asks, subscribing to them, or replying. None
+    /// of these takes long.
     pub(crate) fn is_for_answering(&self) -> bool {
-        matches!(self, Route::Subscribe | Route::Reply | Route::WaitingAsks | Route::LegacyMessage)
+        matches!(
+            self,
+            RequestRoute::Subscribe
+                | RequestRoute::Reply
+                | RequestRoute::WaitingAsks
+                | RequestRoute::LegacyMessage
+        )
     }
 
-    /// What the log calls it. Never what stands in the address.
+    /// The name in the log. It never contains text from the address.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Route::Health => "health",
-            Route::Ready => "ready",
-            Route::Metrics => "metrics",
-            Route::Audit => "audit",
-            Route::Backup => "backup",
-            Route::Manifest => "manifest",
-            Route::KeySet => "key set",
-            Route::Subscribe => "subscribe",
-            Route::Events => "events",
-            Route::Reply => "reply",
-            Route::SubscriberSocket => "listener socket",
-            Route::Agents => "agents",
-            Route::LegacyEvents => "legacy events",
-            Route::LegacyMessage => "legacy message",
-            Route::Publish => "publish",
-            Route::Ask => "ask",
-            Route::WaitingAsks => "waiting asks",
-            Route::AskState(_) => "ask state",
-            Route::Withdraw(_) => "withdraw",
-            Route::Accepts(_) => "accepts",
-            Route::Inbox(_) => "inbox",
-            Route::AgentSocket => "agent socket",
-            Route::Sessions => "sessions",
-            Route::SessionEvents(_) => "session events",
-            Route::DeleteSession(_) => "delete session",
-            Route::EndSession(_) => "end session",
+            RequestRoute::Health => "health",
+            RequestRoute::Ready => "ready",
+            RequestRoute::Metrics => "metrics",
+            RequestRoute::Audit => "audit",
+            RequestRoute::Backup => "backup",
+            RequestRoute::Manifest => "manifest",
+            RequestRoute::KeySet => "key set",
+            RequestRoute::Subscribe => "subscribe",
+            RequestRoute::Events => "events",
+            RequestRoute::Reply => "reply",
+            RequestRoute::SubscriberSocket => "listener socket",
+            RequestRoute::Agents => "agents",
+            RequestRoute::LegacyEvents => "legacy events",
+            RequestRoute::LegacyMessage => "legacy message",
+            RequestRoute::Publish => "publish",
+            RequestRoute::Ask => "ask",
+            RequestRoute::WaitingAsks => "waiting asks",
+            RequestRoute::AskState(_) => "ask state",
+            RequestRoute::Withdraw(_) => "withdraw",
+            RequestRoute::Accepts(_) => "accepts",
+            RequestRoute::Inbox(_) => "inbox",
+            RequestRoute::AgentSocket => "agent socket",
+            RequestRoute::Sessions => "sessions",
+            RequestRoute::SessionEvents(_) => "session events",
+            RequestRoute::DeleteSession(_) => "delete session",
+            RequestRoute::EndSession(_) => "end session",
         }
     }
 }
 
-/// Addresses with a name in them.
-fn named(method: &Method, path: &str) -> Result<Route, NoRoute> {
+/// Paths that contain a name.
+fn named(method: &Method, path: &str) -> Result<RequestRoute, NoRoute> {
     if let Some(token) = path.strip_prefix("/aaep/v1/asks/") {
         let token = one_name(token)?;
         return match *method {
-            Method::GET | Method::HEAD => Ok(Route::AskState(token)),
-            Method::DELETE => Ok(Route::Withdraw(token)),
+            Method::GET | Method::HEAD => Ok(RequestRoute::AskState(token)),
+            Method::DELETE => Ok(RequestRoute::Withdraw(token)),
             _ => Err(NoRoute::Method("GET, HEAD, DELETE")),
         };
     }
@@ -192,31 +201,39 @@ fn named(method: &Method, path: &str) -> Result<Route, NoRoute> {
     if let Some(agent) = rest.strip_suffix("/inbox") {
         let agent = one_name(agent)?;
         let is_get = [Method::GET, Method::HEAD].contains(method);
-        return if is_get { Ok(Route::Inbox(agent)) } else { Err(NoRoute::Method("GET, HEAD")) };
+        return if is_get {
+            Ok(RequestRoute::Inbox(agent))
+        } else {
+            Err(NoRoute::Method("GET, HEAD"))
+        };
     }
     let agent = one_name(rest)?;
-    if method == Method::PUT { Ok(Route::Accepts(agent)) } else { Err(NoRoute::Method("PUT")) }
+    if method == Method::PUT {
+        Ok(RequestRoute::Accepts(agent))
+    } else {
+        Err(NoRoute::Method("PUT"))
+    }
 }
 
-/// Addresses of one stored session.
-fn session(method: &Method, rest: &str) -> Result<Route, NoRoute> {
+/// Paths of one stored session.
+fn session(method: &Method, rest: &str) -> Result<RequestRoute, NoRoute> {
     if let Some(id) = rest.strip_suffix("/events") {
         let id = one_name(id)?;
         let is_get = [Method::GET, Method::HEAD].contains(method);
-        let route = Route::SessionEvents(id);
+        let route = RequestRoute::SessionEvents(id);
         return if is_get { Ok(route) } else { Err(NoRoute::Method("GET, HEAD")) };
     }
     if let Some(id) = rest.strip_suffix("/end") {
-        let route = Route::EndSession(one_name(id)?);
+        let route = RequestRoute::EndSession(one_name(id)?);
         let is_post = method == Method::POST;
         return if is_post { Ok(route) } else { Err(NoRoute::Method("POST")) };
     }
     let id = one_name(rest)?;
     let is_delete = method == Method::DELETE;
-    if is_delete { Ok(Route::DeleteSession(id)) } else { Err(NoRoute::Method("DELETE")) }
+    if is_delete { Ok(RequestRoute::DeleteSession(id)) } else { Err(NoRoute::Method("DELETE")) }
 }
 
-/// One segment of a path, decoded.
+/// Decodes one segment of a path.
 fn one_name(segment: &str) -> Result<String, NoRoute> {
     if segment.is_empty() || segment.contains('/') {
         return Err(NoRoute::Path);
@@ -230,21 +247,24 @@ mod tests {
 
     #[test]
     fn addresses_are_found_with_their_methods() {
-        let find = |method: &Method, path| Route::find(method, path);
-        assert_eq!(find(&Method::GET, "/healthz"), Ok(Route::Health));
-        assert_eq!(find(&Method::HEAD, "/aaep/v1/events"), Ok(Route::Events));
+        let find = |method: &Method, path| RequestRoute::find(method, path);
+        assert_eq!(find(&Method::GET, "/healthz"), Ok(RequestRoute::Health));
+        assert_eq!(find(&Method::HEAD, "/aaep/v1/events"), Ok(RequestRoute::Events));
         assert_eq!(find(&Method::POST, "/aaep/v1/events"), Err(NoRoute::Method("GET, HEAD")));
         assert_eq!(find(&Method::GET, "/aaep/v1/publish"), Err(NoRoute::Method("POST")));
         assert_eq!(find(&Method::HEAD, "/aaep/v1/publish"), Err(NoRoute::Method("POST")));
         assert_eq!(
             find(&Method::DELETE, "/aaep/v1/asks/tok_a%2Fb"),
-            Ok(Route::Withdraw("tok_a/b".to_owned()))
+            Ok(RequestRoute::Withdraw("tok_a/b".to_owned()))
         );
         assert_eq!(
             find(&Method::GET, "/aaep/v1/agents/a%20b/inbox"),
-            Ok(Route::Inbox("a b".to_owned()))
+            Ok(RequestRoute::Inbox("a b".to_owned()))
         );
-        assert_eq!(find(&Method::PUT, "/aaep/v1/agents/x"), Ok(Route::Accepts("x".to_owned())));
+        assert_eq!(
+            find(&Method::PUT, "/aaep/v1/agents/x"),
+            Ok(RequestRoute::Accepts("x".to_owned()))
+        );
         for path in [
             "/",
             "/healthz/",
@@ -263,7 +283,11 @@ mod tests {
     fn only_what_everyone_may_see_takes_no_scope() {
         let open = ["/healthz", "/readyz", WELL_KNOWN_PATH, JWKS_PATH];
         for path in open {
-            assert_eq!(Route::find(&Method::GET, path).expect("a route").scope(), None, "{path}");
+            assert_eq!(
+                RequestRoute::find(&Method::GET, path).expect("a route").scope(),
+                None,
+                "{path}"
+            );
         }
         for (method, path, scope) in [
             (Method::GET, "/metrics", Scope::Admin),
@@ -281,7 +305,11 @@ mod tests {
             (Method::GET, "/aaep/v1/sessions/sess_a/events", Scope::Listen),
             (Method::DELETE, "/aaep/v1/sessions/sess_a", Scope::Admin),
         ] {
-            assert_eq!(Route::find(&method, path).expect("a route").scope(), Some(scope), "{path}");
+            assert_eq!(
+                RequestRoute::find(&method, path).expect("a route").scope(),
+                Some(scope),
+                "{path}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Looking back: the sessions that are stored, their events, and their deletion.
+//! Stored sessions: listing them, reading their events, and deleting them.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,27 @@ use aaep::{ReplyToken, SessionId};
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::App;
-use super::answer::{self, Answer};
+use super::ServerApp;
+use super::answer::{self, HttpResponse};
 use super::query;
 use super::subscribers::failed;
 use crate::access::Principal;
 use crate::hub::GivenAnswer;
 use crate::store::{DeleteError, MAX_PAGE_ROWS, SessionCursor, StoredEvent};
 
-/// How many rows an answer has unless it is asked for another number.
+/// The default number of rows in a response.
 const DEFAULT_ROWS: u64 = 100;
 
-/// How many sessions can be passed over by their number. Beyond it, only the place of a page before leads.
+/// The most sessions that can be skipped by number. Beyond it, only the cursor of an earlier page leads on.
 const MAX_SKIPPED: u64 = 4096;
 
-impl App {
+impl ServerApp {
     /// The sessions that the principal may hear, running ones first, then the newest.
     pub(super) async fn sessions(
         &self,
         principal: &Principal,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let limit = limit(uri)?;
         let mut next = cursor(uri)?;
         let skip = query::number_within(uri, "skip", 0..=MAX_SKIPPED)?.unwrap_or(0);
@@ -50,13 +50,13 @@ impl App {
         Ok(answer::json(StatusCode::OK, &body))
     }
 
-    /// Events of a session as they were taken in, from an order on.
+    /// Events of a session as they were received, from an order on.
     pub(super) async fn session_events(
         &self,
         principal: &Principal,
         id: &str,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let from_order = query::whole_number(uri, "from_order")?.unwrap_or(0);
         let limit = limit(uri)?;
         let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
@@ -66,22 +66,22 @@ impl App {
         };
         let next = events.last().map(|event| event.order + 1);
         let mut events: Vec<Value> = events.iter().map(row).collect();
-        let settled = events.iter().filter_map(settled_question).collect();
+        let settled = events.iter().filter_map(settled_ask).collect();
         let answers = self.hub.given_answers(principal, settled).await;
         let answers = answers.map_err(|error| failed(&error))?;
         for row in &mut events {
-            tell_answer(row, &answers);
+            add_answer(row, &answers);
         }
         let body = json!({ "events": events, "next_from_order": next });
         Ok(answer::json(StatusCode::OK, &body))
     }
 
-    /// Deletes a session that is over.
+    /// Deletes a session that has ended.
     pub(super) async fn delete_session(
         &self,
         principal: &Principal,
         id: &str,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
         let outcome = self.hub.delete_session(principal, &id).await;
         Ok(match outcome.map_err(|error| failed(&error))? {
@@ -98,20 +98,20 @@ impl App {
     }
 }
 
-/// The place that the page before named.
-fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<Answer>> {
+/// The cursor from an earlier page.
+fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<HttpResponse>> {
     let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
     let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
     text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
-impl App {
-    /// Ends a session that runs, by hand.
+impl ServerApp {
+    /// Ends a running session by hand.
     pub(super) async fn end_session(
         &self,
         principal: &Principal,
         id: &str,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let Ok(id) = SessionId::parse(id) else { return Ok(no_such_session()) };
         let outcome = self.hub.end_session(principal, &id).await.map_err(|error| failed(&error))?;
         Ok(match outcome {
@@ -126,7 +126,7 @@ impl App {
     }
 }
 
-fn limit(uri: &Uri) -> Result<usize, Box<Answer>> {
+fn limit(uri: &Uri) -> Result<usize, Box<HttpResponse>> {
     let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
     Ok(usize::try_from(limit.unwrap_or(DEFAULT_ROWS)).unwrap_or(MAX_PAGE_ROWS))
 }
@@ -142,21 +142,21 @@ fn row(event: &StoredEvent) -> Value {
     })
 }
 
-/// The question of which a row tells that it was settled. Only the hub can tell it.
-fn settled_question(row: &Value) -> Option<ReplyToken> {
+/// The ask whose settlement a row reports. Only rows of the hub can report it.
+fn settled_ask(row: &Value) -> Option<ReplyToken> {
     let resolution = &row["event"]["extensions"][PREFIX]["resolution"];
     let token = resolution["reply_token"].as_str().filter(|_| row["by_hub"] == true)?;
     ReplyToken::parse(token).ok()
 }
 
-/// Says beside the event that tells how a question was settled who answered it, where that is stored.
-fn tell_answer(row: &mut Value, answers: &HashMap<ReplyToken, GivenAnswer>) {
-    if let Some(answer) = settled_question(row).and_then(|token| answers.get(&token)) {
+/// Adds to a row that reports a settlement who answered the ask, if that is stored.
+fn add_answer(row: &mut Value, answers: &HashMap<ReplyToken, GivenAnswer>) {
+    if let Some(answer) = settled_ask(row).and_then(|token| answers.get(&token)) {
         row["answer"] = json!(answer);
     }
 }
 
-fn no_such_session() -> Answer {
+fn no_such_session() -> HttpResponse {
     answer::refusal(
         StatusCode::NOT_FOUND,
         "no_such_session",

@@ -1,74 +1,74 @@
-//! How everyone in the server learns that it stops: first to finish, then to end.
+//! Tells all tasks of the server that it stops: first to finish, then to end.
 
 use tokio::sync::{mpsc, watch};
 
-/// How far the end is.
+/// How far stopping has progressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum StopStage {
     Running,
-    /// Nothing new is begun; what was begun is finished.
+    /// Nothing new begins; work in progress is finished.
     Finishing,
-    /// Whatever is still there is cut.
+    /// Remaining work is cut off.
     Ending,
 }
 
-/// Says that it stops, and waits for those who have heard it.
+/// Announces the stop, and waits for the tasks that hold a signal.
 #[derive(Debug)]
-pub(crate) struct Stopper {
-    stage: watch::Sender<Stage>,
-    /// Its other end is held by everyone who must be waited for.
+pub(crate) struct StopController {
+    stage: watch::Sender<StopStage>,
+    /// Every task that must be waited for holds a sender.
     all_gone: mpsc::Receiver<()>,
 }
 
-/// Hears that it stops. Whoever holds one is waited for, unless it says otherwise.
+/// Receives the announcement. A task that holds one is waited for, unless it was made with `not_waited_for`.
 #[derive(Debug, Clone)]
-pub(crate) struct Stop {
-    stage: watch::Receiver<Stage>,
+pub(crate) struct StopSignal {
+    stage: watch::Receiver<StopStage>,
     _here: Option<mpsc::Sender<()>>,
 }
 
-/// A pair.
-pub(crate) fn stop() -> (Stopper, Stop) {
-    let (sender, receiver) = watch::channel(Stage::Running);
+/// Makes both ends.
+pub(crate) fn stop_pair() -> (StopController, StopSignal) {
+    let (sender, receiver) = watch::channel(StopStage::Running);
     let (here, all_gone) = mpsc::channel(1);
-    (Stopper { stage: sender, all_gone }, Stop { stage: receiver, _here: Some(here) })
+    (StopController { stage: sender, all_gone }, StopSignal { stage: receiver, _here: Some(here) })
 }
 
-impl Stopper {
-    /// Nothing new is begun from now on.
+impl StopController {
+    /// Announces that nothing new may begin.
     pub(crate) fn finish(&self) {
-        self.stage.send_replace(Stage::Finishing);
+        self.stage.send_replace(StopStage::Finishing);
     }
 
-    /// What is still there is cut.
+    /// Announces that remaining work is cut off.
     pub(crate) fn end(&self) {
-        self.stage.send_replace(Stage::Ending);
+        self.stage.send_replace(StopStage::Ending);
     }
 
-    /// Waits until nobody is there any more.
+    /// Waits until no task holds a signal.
     pub(crate) async fn all_gone(&mut self) {
         while self.all_gone.recv().await.is_some() {}
     }
 }
 
-impl Stop {
-    /// Hears the same, and is not waited for.
-    pub(crate) fn not_waited_for(&self) -> Stop {
-        Stop { stage: self.stage.clone(), _here: None }
+impl StopSignal {
+    /// A signal whose holder is not waited for.
+    pub(crate) fn not_waited_for(&self) -> StopSignal {
+        StopSignal { stage: self.stage.clone(), _here: None }
     }
 
-    /// Waits until nothing new should be begun.
+    /// Waits until nothing new may begin.
     pub(crate) async fn finishing(&mut self) {
-        self.reached(Stage::Finishing).await;
+        self.reached(StopStage::Finishing).await;
     }
 
-    /// Waits until everything should end.
+    /// Waits until everything must end.
     pub(crate) async fn ending(&mut self) {
-        self.reached(Stage::Ending).await;
+        self.reached(StopStage::Ending).await;
     }
 
-    async fn reached(&mut self, stage: Stage) {
-        // When nobody can say so any more, it is the end as well.
+    async fn reached(&mut self, stage: StopStage) {
+        // If the other end is gone, that is the end as well.
         let _ = self.stage.wait_for(|now| *now >= stage).await;
     }
 }
@@ -79,7 +79,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_heard_it_is_waited_for() {
-        let (mut stopper, mut stop) = stop();
+        let (mut stopper, mut stop) = stop_pair();
         let mut other = stop.clone();
         let worker = tokio::spawn(async move { other.ending().await });
         stopper.finish();
@@ -93,7 +93,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_only_listens_is_not_waited_for() {
-        let (mut stopper, stop) = stop();
+        let (mut stopper, stop) = stop_pair();
         let mut other = stop.not_waited_for();
         drop(stop);
         stopper.all_gone().await;
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn losing_the_stopper_is_the_end() {
-        let (stopper, mut stop) = stop();
+        let (stopper, mut stop) = stop_pair();
         drop(stopper);
         stop.ending().await;
     }

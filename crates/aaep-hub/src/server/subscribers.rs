@@ -1,4 +1,4 @@
-//! What subscribers ask for: a subscription, its stream, and to be heard (B.1).
+//! Requests of subscribers: a subscription, its stream, and messages (B.1).
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use http::{Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::App;
-use super::answer::{self, Answer};
-use super::door::Connection;
+use super::ServerApp;
+use super::answer::{self, HttpResponse};
+use super::door::ServedConnection;
 use super::query;
 use super::takeover::last_event_header;
 use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
 use crate::hub::{HubError, SubscriberMessage, Told, read_subscriber};
 
-/// After how many seconds it is worth trying again when the hub is in trouble.
+/// When to try again if the hub has a problem.
 const RETRY_AFTER_SECONDS: u64 = 5;
 
-impl App {
-    /// A subscription is asked for (B.1.2).
+impl ServerApp {
+    /// Handles a request for a subscription (B.1.2).
     pub(super) async fn subscribe(
         &self,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let secret = SecretPath::find(request.uri().path());
         let before = secret.map(|it| path_for_secret(it.secret)).unwrap_or_default();
         let request = match read_subscriber(&self.json_body(request).await?) {
@@ -49,7 +49,7 @@ impl App {
                 let answer = answer::json(StatusCode::CREATED, &accepted);
                 let id = accepted.subscription_id.as_str();
                 let place = format!("{before}/aaep/v1/events?subscription_id={id}");
-                Ok(answer::with(answer, LOCATION, &place))
+                Ok(answer::with_header(answer, LOCATION, &place))
             }
             Err(rejected) => Ok(rejection(&rejected)),
         }
@@ -59,9 +59,9 @@ impl App {
     pub(super) async fn events(
         &self,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: &Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let subscription_id = query::parameter(request.uri(), "subscription_id")?
             .ok_or_else(|| {
                 wrong("The parameter subscription_id is missing. Subscribe first with POST /aaep/v1/subscriptions.")
@@ -79,12 +79,12 @@ impl App {
         })
     }
 
-    /// A subscriber says something (B.1.4).
+    /// Handles a message from a subscriber (B.1.4).
     pub(super) async fn reply(
         &self,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let message = match read_subscriber(&self.json_body(request).await?) {
             SubscriberMessage::Valid(Message::SubscriptionRequest(_))
             | SubscriberMessage::MalformedRequest(_) => {
@@ -121,15 +121,18 @@ impl App {
         })
     }
 
-    /// The agents that can be told something.
-    pub(super) async fn agents(&self, principal: &Principal) -> Result<Answer, Box<Answer>> {
+    /// The agents that accept instructions.
+    pub(super) async fn agents(
+        &self,
+        principal: &Principal,
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let agents = self.hub.agents(principal).await.map_err(|error| failed(&error))?;
         Ok(answer::json(StatusCode::OK, &json!({ "agents": agents })))
     }
 }
 
-/// The hub could not do it.
-pub(super) fn failed(error: &HubError) -> Box<Answer> {
+/// The response when the hub could not do its part.
+pub(super) fn failed(error: &HubError) -> Box<HttpResponse> {
     let (status, code) = match error {
         HubError::NoSuchAsk => (StatusCode::NOT_FOUND, "no_such_ask"),
         HubError::NoSuchAgent => (StatusCode::NOT_FOUND, "no_such_agent"),
@@ -151,8 +154,8 @@ pub(super) fn failed(error: &HubError) -> Box<Answer> {
     Box::new(answer)
 }
 
-/// A subscription that was refused before anyone looked at what was wanted.
-pub(super) fn rejected_at_the_door(error: &AccessError) -> Answer {
+/// Rejects a subscription for lack of access, before its request is read.
+pub(super) fn rejected_at_the_door(error: &AccessError) -> HttpResponse {
     let message = SubscriptionRejected {
         reason_code: error.reason_code(),
         reason_message: error.public_message(),
@@ -168,7 +171,7 @@ pub(super) fn rejected_at_the_door(error: &AccessError) -> Answer {
     }
 }
 
-/// The hub cannot serve any subscription at the moment.
+/// Rejects a subscription because the hub cannot serve any at the moment.
 fn unable(error: &HubError) -> SubscriptionRejected {
     SubscriptionRejected {
         reason_code: ReasonCode::Unknown,
@@ -179,8 +182,8 @@ fn unable(error: &HubError) -> SubscriptionRejected {
     }
 }
 
-/// A `subscription.rejected` with the status of its reason.
-pub(super) fn rejection(message: &SubscriptionRejected) -> Answer {
+/// A `subscription.rejected` with the HTTP status of its reason.
+pub(super) fn rejection(message: &SubscriptionRejected) -> HttpResponse {
     let status = match message.reason_code {
         ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
         ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
@@ -189,7 +192,7 @@ pub(super) fn rejection(message: &SubscriptionRejected) -> Answer {
         | ReasonCode::ManifestSignatureRequired
         | ReasonCode::TransportUnavailable => StatusCode::CONFLICT,
         ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
-        // It is worth trying again where the hub is in trouble, and not where the request is malformed.
+        // Trying again helps if the hub has a problem, but not if the request is malformed.
         _ if message.retry_after_seconds.is_some() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     };
@@ -200,12 +203,13 @@ pub(super) fn rejection(message: &SubscriptionRejected) -> Answer {
     }
 }
 
-fn not_valid(wrong: &[Violation]) -> Box<Answer> {
+fn not_valid(wrong: &[Violation]) -> Box<HttpResponse> {
     Box::new(answer::not_valid(StatusCode::BAD_REQUEST, wrong))
 }
 
-/// Where a stream broke off, by its header or, for those who can send none, by its address.
-fn last_event(request: &Request<Incoming>) -> Result<Option<EventId>, Box<Answer>> {
+/// The last event that the subscriber received, from the header or, for clients that cannot send it, from
+/// the query.
+fn last_event(request: &Request<Incoming>) -> Result<Option<EventId>, Box<HttpResponse>> {
     let text = match last_event_header(request.headers()) {
         Some(text) => Some(text.to_owned()),
         None => from_query(request.uri())?,
@@ -218,15 +222,15 @@ fn last_event(request: &Request<Incoming>) -> Result<Option<EventId>, Box<Answer
     text.map(parse).transpose()
 }
 
-fn from_query(uri: &Uri) -> Result<Option<String>, Box<Answer>> {
+fn from_query(uri: &Uri) -> Result<Option<String>, Box<HttpResponse>> {
     Ok(query::parameter(uri, "last_event_id")?.filter(|text| !text.is_empty()))
 }
 
-fn wrong(message: &str) -> Box<Answer> {
+fn wrong(message: &str) -> Box<HttpResponse> {
     Box::new(answer::refusal(StatusCode::BAD_REQUEST, "wrong_request", message))
 }
 
-fn no_such_subscription() -> Answer {
+fn no_such_subscription() -> HttpResponse {
     answer::refusal(
         StatusCode::NOT_FOUND,
         "no_such_subscription",

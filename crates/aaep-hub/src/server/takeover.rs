@@ -1,4 +1,4 @@
-//! Handing a connection over to the hub's wires: the answer goes out, and then the socket is theirs.
+//! Hands a connection over to the hub's wires: the response is sent, and then the socket is theirs.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,31 +9,30 @@ use aaep_transport::websocket::SUBPROTOCOL;
 use http::{HeaderMap, Method, Request};
 use hyper::body::Incoming;
 
-use super::App;
-use super::answer::{self, Answer, Content};
-use super::door::Connection;
-use super::route::Route;
-use super::upgrade::{self, Subprotocol};
+use super::ServerApp;
+use super::answer::{self, HttpResponse, ResponseBody};
+use super::door::ServedConnection;
+use super::route::RequestRoute;
+use super::upgrade::{self, SubprotocolRule};
 use crate::access::{AccessError, Principal};
 use crate::hub::{Hub, HubError, NewConnection};
 
-/// The subprotocol of agents.
 pub(super) const AGENT_SUBPROTOCOL: &str = "aaep.agent.v1";
 
-/// Authentication failed (B.2.6).
+/// Close code: authentication failed (B.2.6).
 const NOT_AUTHENTICATED: u16 = 4002;
-/// Authorization denied (B.2.6).
+/// Close code: authorization denied (B.2.6).
 const NOT_AUTHORIZED: u16 = 4003;
 
-impl App {
+impl ServerApp {
     /// A subscriber's WebSocket.
     pub(super) fn subscriber_socket(
         &self,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
-        let subprotocol = Subprotocol::Required(SUBPROTOCOL);
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
+        let subprotocol = SubprotocolRule::Required(SUBPROTOCOL);
         self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
             hub.subscriber_socket(new).await
         })
@@ -43,28 +42,28 @@ impl App {
     pub(super) fn agent_socket(
         &self,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Result<Answer, Box<Answer>> {
-        let subprotocol = Subprotocol::Required(AGENT_SUBPROTOCOL);
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
+        let subprotocol = SubprotocolRule::Required(AGENT_SUBPROTOCOL);
         self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
             hub.agent_socket(new).await
         })
     }
 
-    /// Tells somebody who may not have a WebSocket so with a close code, which is all that a page in a
-    /// browser can see. Whoever asked for anything else gets the status.
+    /// Refuses a WebSocket with a close code, which is all that a page in a browser can see. Other requests
+    /// get the status.
     pub(super) fn refuse_socket(
         &self,
-        route: &Route,
+        route: &RequestRoute,
         error: &AccessError,
-        connection: &Connection,
+        connection: &ServedConnection,
         request: Request<Incoming>,
-    ) -> Answer {
+    ) -> HttpResponse {
         let subprotocol = match route {
-            Route::SubscriberSocket => Subprotocol::Required(SUBPROTOCOL),
-            Route::AgentSocket => Subprotocol::Required(AGENT_SUBPROTOCOL),
-            _ => Subprotocol::Optional(SUBPROTOCOL),
+            RequestRoute::SubscriberSocket => SubprotocolRule::Required(SUBPROTOCOL),
+            RequestRoute::AgentSocket => SubprotocolRule::Required(AGENT_SUBPROTOCOL),
+            _ => SubprotocolRule::Optional(SUBPROTOCOL),
         };
         if !upgrade::is_websocket(request.headers()) {
             return answer::no_access(error);
@@ -85,11 +84,11 @@ impl App {
     pub(super) fn upgrade<F, W>(
         &self,
         request: Request<Incoming>,
-        subprotocol: Subprotocol,
+        subprotocol: SubprotocolRule,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         hand_over: F,
-    ) -> Result<Answer, Box<Answer>>
+    ) -> Result<HttpResponse, Box<HttpResponse>>
     where
         F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
         W: Future<Output = Result<(), HubError>> + Send,
@@ -115,21 +114,21 @@ impl App {
         Ok(answer)
     }
 
-    /// Answers a request for a stream and hands the socket over. HEAD gets the head alone.
+    /// Answers a request for a stream and hands the socket over. HEAD gets only the head.
     pub(super) fn stream<F, W>(
         &self,
         request: &Request<Incoming>,
         is_named: bool,
         principal: Arc<Principal>,
-        connection: &Connection,
+        connection: &ServedConnection,
         hand_over: F,
-    ) -> Result<Answer, Box<Answer>>
+    ) -> Result<HttpResponse, Box<HttpResponse>>
     where
         F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
         W: Future<Output = Result<(), HubError>> + Send,
     {
         if request.method() == Method::HEAD {
-            return Ok(upgrade::stream(Content::Whole(None)));
+            return Ok(upgrade::stream(ResponseBody::Whole(None)));
         }
         let (body, stolen) = upgrade::thief(request)?.steal();
         let (hub, permit) = (self.hub.clone(), connection.take_permit());
@@ -143,21 +142,21 @@ impl App {
             let new = NewConnection { principal, socket, read_ahead, protocol, permit };
             log_failure(hand_over(hub, new).await);
         });
-        Ok(upgrade::stream(Content::Stream(body)))
+        Ok(upgrade::stream(ResponseBody::Stream(body)))
     }
 }
 
-/// The code with which a connection ends that nobody may have (B.2.6).
+/// The close code for a refused connection (B.2.6).
 pub(super) fn close_code(error: &AccessError) -> u16 {
     if error.status() == 403 { NOT_AUTHORIZED } else { NOT_AUTHENTICATED }
 }
 
-/// The value of the header by which a stream says where it broke off, if it has one.
+/// The value of the header that names the last received event, if there is one.
 pub(super) fn last_event_header(headers: &HeaderMap) -> Option<&str> {
     headers.get("last-event-id").and_then(|it| it.to_str().ok()).filter(|it| !it.is_empty())
 }
 
-/// A hub that stops closes the connection; there is nobody left to tell.
+/// Only logs: a hub that stops closes the connection, so there is no peer to tell.
 fn log_failure(outcome: Result<(), HubError>) {
     if let Err(error) = outcome {
         tracing::debug!(%error, "A connection could not be taken over.");

@@ -1,5 +1,5 @@
-//! From a request to a socket that the wire goes on with: WebSocket upgrades (RFC 6455, B.2.1) and streams
-//! of server-sent events.
+//! Turns a request into a socket that a wire continues: WebSocket upgrades (RFC 6455, B.2.1) and streams of
+//! server-sent events.
 
 use aaep_transport::packet::Protocol;
 use aaep_transport::steal::{Framing, Loot, Thief};
@@ -13,14 +13,14 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::answer::{self, Answer, Content, EVENT_STREAM};
+use super::answer::{self, EVENT_STREAM, HttpResponse, ResponseBody};
 
 /// Tells proxies such as nginx not to hold events back.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// How a request for a WebSocket names its subprotocol.
+/// The subprotocol that a WebSocket request must or may offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subprotocol {
+pub(crate) enum SubprotocolRule {
     /// It must offer this one.
     Required(&'static str),
     /// It may offer this one.
@@ -32,11 +32,11 @@ pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
     has_word(headers, &UPGRADE, "websocket")
 }
 
-/// The answer that begins a WebSocket, or why there is none.
+/// The response that begins a WebSocket, or a refusal.
 pub(crate) fn websocket(
     request: &Request<Incoming>,
-    subprotocol: Subprotocol,
-) -> Result<Answer, Box<Answer>> {
+    subprotocol: SubprotocolRule,
+) -> Result<HttpResponse, Box<HttpResponse>> {
     let headers = request.headers();
     if request.method() != Method::GET
         || !is_websocket(headers)
@@ -57,14 +57,14 @@ pub(crate) fn websocket(
             "The header Sec-WebSocket-Key is not one. Connect with a WebSocket client.",
         )));
     }
-    let (Subprotocol::Required(name) | Subprotocol::Optional(name)) = subprotocol;
+    let (SubprotocolRule::Required(name) | SubprotocolRule::Optional(name)) = subprotocol;
     let is_offered = offers(headers, name);
-    if !is_offered && matches!(subprotocol, Subprotocol::Required(_)) {
+    if !is_offered && matches!(subprotocol, SubprotocolRule::Required(_)) {
         let message =
             format!("The subprotocol is missing. Offer {name} in Sec-WebSocket-Protocol.");
         return Err(Box::new(answer::refusal(StatusCode::BAD_REQUEST, "no_subprotocol", &message)));
     }
-    let mut response = Response::new(Content::Whole(None));
+    let mut response = Response::new(ResponseBody::Whole(None));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -72,13 +72,13 @@ pub(crate) fn websocket(
     if is_offered {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
     }
-    Ok(answer::with(response, SEC_WEBSOCKET_ACCEPT, &accept_key(key)))
+    Ok(answer::with_header(response, SEC_WEBSOCKET_ACCEPT, &accept_key(key)))
 }
 
 /// The head of a stream of server-sent events, with this body. The connection ends with the stream, because
-/// the wire that takes it over answers no further requests; a client that reuses connections is told so.
-pub(crate) fn stream(content: Content) -> Answer {
-    let ends_connection = matches!(content, Content::Stream(_));
+/// the wire that takes it over answers no further requests; the header tells clients that reuse connections.
+pub(crate) fn stream(content: ResponseBody) -> HttpResponse {
+    let ends_connection = matches!(content, ResponseBody::Stream(_));
     let mut response = Response::new(content);
     let headers = response.headers_mut();
     if ends_connection {
@@ -99,8 +99,9 @@ pub(crate) fn protocol(loot: &Loot, named: bool) -> Protocol {
     }
 }
 
-/// Who can take the connection of a request away. Missing only if the request came by other ways.
-pub(crate) fn thief(request: &Request<Incoming>) -> Result<&Thief, Box<Answer>> {
+/// The handle that takes over the connection of a request. It is missing only if another server accepted the
+/// request.
+pub(crate) fn thief(request: &Request<Incoming>) -> Result<&Thief, Box<HttpResponse>> {
     request.extensions().get::<Thief>().ok_or_else(|| {
         Box::new(answer::refusal(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -110,18 +111,18 @@ pub(crate) fn thief(request: &Request<Incoming>) -> Result<&Thief, Box<Answer>> 
     })
 }
 
-fn no_upgrade(message: &str) -> Answer {
+fn no_upgrade(message: &str) -> HttpResponse {
     let answer = answer::refusal(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message);
-    let answer = answer::with(answer, UPGRADE, "websocket");
-    let answer = answer::with(answer, CONNECTION, "Upgrade");
-    answer::with(answer, SEC_WEBSOCKET_VERSION, "13")
+    let answer = answer::with_header(answer, UPGRADE, "websocket");
+    let answer = answer::with_header(answer, CONNECTION, "Upgrade");
+    answer::with_header(answer, SEC_WEBSOCKET_VERSION, "13")
 }
 
 fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     words(headers, name).any(|it| it.eq_ignore_ascii_case(word))
 }
 
-/// Subprotocols are compared exactly.
+/// Whether the subprotocol is offered. Subprotocols are compared exactly.
 fn offers(headers: &HeaderMap, subprotocol: &str) -> bool {
     words(headers, &SEC_WEBSOCKET_PROTOCOL).any(|it| it == subprotocol)
 }

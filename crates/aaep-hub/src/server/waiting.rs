@@ -1,31 +1,31 @@
-//! The questions that wait for people, as a list that can be looked at without listening.
+//! The asks that wait for people, as a list that can be read without a subscription.
 
 use aaep::Timestamp;
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::App;
-use super::answer::{self, Answer};
+use super::ServerApp;
+use super::answer::{self, HttpResponse};
 use super::query;
 use super::subscribers::failed;
 use crate::access::Principal;
 use crate::hub::{AskCursor, WaitingAsk};
 use crate::store::MAX_PAGE_ROWS;
 
-/// How many questions an answer has unless it is asked for another number.
+/// The default number of asks in a response.
 const DEFAULT_ASKS: u64 = 100;
 
-/// How many bytes of events an answer has at most, so that every client can take it whole.
+/// The most bytes of events in a response, so that every client can read it at once.
 const MAX_EVENT_BYTES: usize = 2 * 1024 * 1024;
 
-impl App {
-    /// The open questions that the principal may hear, a page of them: the oldest of each principal that asked, then
-    /// the next one of each, so that nobody hides the questions of others.
+impl ServerApp {
+    /// A page of the open asks that the principal may hear. It lists the oldest ask of each asking
+    /// principal, then the next one of each, so that no principal hides the asks of others.
     pub(super) async fn waiting_asks(
         &self,
         principal: &Principal,
         uri: &Uri,
-    ) -> Result<Answer, Box<Answer>> {
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
         let limit = usize::try_from(limit.unwrap_or(DEFAULT_ASKS)).unwrap_or(MAX_PAGE_ROWS);
         let after = cursor(uri)?;
@@ -51,14 +51,15 @@ impl App {
     }
 }
 
-/// The place that the page before named.
-fn cursor(uri: &Uri) -> Result<Option<AskCursor>, Box<Answer>> {
+/// The cursor from an earlier page.
+fn cursor(uri: &Uri) -> Result<Option<AskCursor>, Box<HttpResponse>> {
     let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
     let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
     text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
-/// A question, and how many bytes its event has. Without the right to reply there is no token, here or there.
+/// An ask, and the size of its event in bytes. Without the right to reply, the reply token is left out
+/// everywhere.
 fn row(ask: &WaitingAsk) -> (Value, usize) {
     let text = serde_json::to_vec(&*ask.event).unwrap_or_default();
     let mut event: Value = serde_json::from_slice(&text).unwrap_or_default();

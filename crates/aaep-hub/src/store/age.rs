@@ -9,7 +9,7 @@
 use aaep_engine::Now;
 use redb::ReadableTable;
 
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::table::RowReader;
 
 /// A jump of the clock is believed after the hub has run for a fraction of its length: one part in this many.
@@ -70,7 +70,7 @@ impl CountedTime {
     pub(crate) fn write(
         self,
         meta: &mut redb::Table<'_, &'static str, &'static [u8]>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         let mark = self.clock_mark.unwrap_or(i64::MIN);
         let mut bytes = Vec::with_capacity(32);
         bytes.extend(self.counted_us.to_le_bytes());
@@ -84,7 +84,7 @@ impl CountedTime {
     /// Reads the stored count. It is zero in a store from an earlier version.
     pub(crate) fn read(
         meta: &impl ReadableTable<&'static str, &'static [u8]>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, StoreFault> {
         let Some(found) = meta.get(Self::KEY)? else { return Ok(CountedTime::default()) };
         let mut row = RowReader::new(found.value(), "meta");
         Ok(CountedTime {

@@ -13,7 +13,7 @@ use crate::store::asks;
 use crate::store::change::Change;
 use crate::store::error::CommitError;
 use crate::store::event_ids::NewestIds;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::reader::session_of;
 use crate::store::session::{EventChunk, EventFacts, StoredSession};
 use crate::store::sweep::is_before;
@@ -37,7 +37,7 @@ pub(super) fn apply(
     counters: &mut StoreCounters,
     newest: &mut NewestIds,
     changes: &[Change],
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     apply_events(transaction, counters, newest, changes)?;
     changes.iter().try_for_each(|change| apply_one(transaction, counters, change))
 }
@@ -46,7 +46,7 @@ fn apply_one(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
     change: &Change,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     match change {
         Change::Event { .. } | Change::Audit(_) => Ok(()),
         Change::SessionAbout { session_id, json } => {
@@ -95,7 +95,7 @@ fn apply_events(
     counters: &mut StoreCounters,
     newest: &mut NewestIds,
     changes: &[Change],
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     // In the order of the session ids, so that the same changes always produce the same file.
     let mut gathered: BTreeMap<&SessionId, SessionEvents> = BTreeMap::new();
     for change in changes {
@@ -115,7 +115,7 @@ fn apply_events(
         };
         if *order < counters.next_order || *order == u64::MAX {
             let next_order = counters.next_order;
-            return Err(Fault::Refused(CommitError::OutOfOrder { order: *order, next_order }));
+            return Err(StoreFault::Refused(CommitError::OutOfOrder { order: *order, next_order }));
         }
         counters.next_order = order + 1;
         let session = gathered.entry(session_id).or_insert_with(|| SessionEvents {
@@ -150,7 +150,7 @@ fn store_events(
     counters: &mut StoreCounters,
     newest: &mut NewestIds,
     gathered: BTreeMap<&SessionId, SessionEvents>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let mut events = transaction.open_table(EVENTS)?;
     let mut runs = transaction.open_table(EVENT_ID_RUNS)?;
@@ -185,7 +185,7 @@ fn start_session(
     session_id: &SessionId,
     (agent, principal): (u64, u64),
     unix_us: i64,
-) -> Result<StoredSession, Fault> {
+) -> Result<StoredSession, StoreFault> {
     // Numbers begin at one; zero means no session.
     counters.next_session += 1;
     let number = counters.next_session;
@@ -209,7 +209,7 @@ fn describe_session(
     transaction: &WriteTransaction,
     session_id: &SessionId,
     about: &Arc<[u8]>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let Some(mut session) = session_of(&sessions, session_id.as_str())? else { return Ok(()) };
     session.about = Arc::clone(about);
@@ -222,7 +222,7 @@ pub(super) fn end_session(
     counters: &StoreCounters,
     session_id: &SessionId,
     unix_us: i64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let found = sessions.get(session_id.as_str())?.map(|row| row.value().to_vec());
     let Some(row) = found else { return Ok(()) };
@@ -248,7 +248,7 @@ pub(super) fn keep_answer(
     unix_us: i64,
     answer: &[u8],
     max: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut answers = transaction.open_table(ANSWERS)?;
     let mut by_age = transaction.open_table(ANSWERS_BY_AGE)?;
     let age = counters.next_age;
@@ -267,7 +267,7 @@ pub(super) fn keep_answer(
     Ok(())
 }
 
-fn forget_answer(transaction: &WriteTransaction, key: &[u8]) -> Result<(), Fault> {
+fn forget_answer(transaction: &WriteTransaction, key: &[u8]) -> Result<(), StoreFault> {
     let mut answers = transaction.open_table(ANSWERS)?;
     let gone = answers.remove(key)?.map(|row| row.value().to_vec());
     if let Some(gone) = gone {
@@ -282,7 +282,7 @@ pub(super) fn forget_answers(
     transaction: &WriteTransaction,
     before_unix_us: i64,
     max: usize,
-) -> Result<usize, Fault> {
+) -> Result<usize, StoreFault> {
     let mut answers = transaction.open_table(ANSWERS)?;
     let mut by_age = transaction.open_table(ANSWERS_BY_AGE)?;
     for forgotten in 0..max {

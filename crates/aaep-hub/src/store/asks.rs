@@ -9,7 +9,7 @@ use aaep::{ReplyToken, SessionId};
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::store::change::StoredTime;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::session::StoredSession;
 use crate::store::settled_shares;
 use crate::store::table::{
@@ -33,7 +33,7 @@ impl OpenAsk {
         [&time_to_bytes(self.time), self.session_id.as_str().as_bytes()].concat()
     }
 
-    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "asks");
         Ok(OpenAsk { reply_token, time: time_of(&mut row)?, session_id: row.parsed()? })
     }
@@ -63,7 +63,7 @@ pub(super) fn time_to_bytes(time: StoredTime) -> Vec<u8> {
 }
 
 /// Decodes the time of an ask.
-pub(super) fn time_of(row: &mut RowReader<'_>) -> Result<StoredTime, Fault> {
+pub(super) fn time_of(row: &mut RowReader<'_>) -> Result<StoredTime, StoreFault> {
     let ends_unix_us = row.optional_moment()?;
     let left_us = Some(row.number()?).filter(|left| *left != u64::MAX);
     let limit_unix_us = row.moment()?;
@@ -87,7 +87,7 @@ pub struct SettledAsk {
 }
 
 impl SettledAsk {
-    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "settled");
         let (_age, _session) = (row.number()?, row.number()?);
         let unix_us = row.moment()?;
@@ -102,7 +102,7 @@ pub(super) fn open(
     reply_token: &ReplyToken,
     session_id: &SessionId,
     time: StoredTime,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let ask = OpenAsk { reply_token: reply_token.clone(), session_id: session_id.clone(), time };
     let mut asks = transaction.open_table(ASKS)?;
     asks.insert(reply_token.as_str(), ask.to_bytes().as_slice())?;
@@ -113,7 +113,7 @@ pub(super) fn move_time(
     transaction: &WriteTransaction,
     reply_token: &ReplyToken,
     time: StoredTime,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut asks = transaction.open_table(ASKS)?;
     let found = asks.get(reply_token.as_str())?.map(|row| row.value().to_vec());
     let Some(row) = found else { return Ok(()) };
@@ -132,7 +132,7 @@ pub(super) fn settle(
     unix_us: i64,
     resolution: &[u8],
     max: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let token = reply_token.as_str();
     let found = transaction.open_table(ASKS)?.remove(token)?.map(|row| row.value().to_vec());
     let (session, principal) = match found {
@@ -188,7 +188,7 @@ pub(super) fn withdraw_all(
     counters: &mut StoreCounters,
     session_id: &SessionId,
     unix_us: i64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let (session, principal) = session_numbers(transaction, session_id)?;
     let mut asks = transaction.open_table(ASKS)?;
     let mut tokens = Vec::new();
@@ -220,7 +220,7 @@ pub(super) fn withdraw_all(
 pub(super) fn forget_resolutions(
     transaction: &WriteTransaction,
     session: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut of_session = transaction.open_table(SETTLED_OF_SESSION)?;
     let mut settled = transaction.open_table(SETTLED)?;
     let mut tokens = Vec::new();
@@ -245,7 +245,7 @@ pub(super) fn forget_resolutions(
 pub(super) fn has_open(
     transaction: &ReadTransaction,
     session_id: &SessionId,
-) -> Result<bool, Fault> {
+) -> Result<bool, StoreFault> {
     let asks = transaction.open_table(ASKS)?;
     for row in asks.iter()? {
         let (token, row) = row?;
@@ -261,7 +261,7 @@ pub(super) fn has_open(
 pub(super) fn session_number(
     transaction: &WriteTransaction,
     session_id: &SessionId,
-) -> Result<u64, Fault> {
+) -> Result<u64, StoreFault> {
     session_numbers(transaction, session_id).map(|(session, _)| session)
 }
 
@@ -269,7 +269,7 @@ pub(super) fn session_number(
 fn session_numbers(
     transaction: &WriteTransaction,
     session_id: &SessionId,
-) -> Result<(u64, u64), Fault> {
+) -> Result<(u64, u64), StoreFault> {
     let sessions = transaction.open_table(SESSIONS)?;
     let Some(row) = sessions.get(session_id.as_str())? else { return Ok((0, 0)) };
     let session = StoredSession::parse(session_id.clone(), row.value())?;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 pub use restore::{BackupError, Restored, restore};
 
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::log;
 use crate::store::reader::Reader;
 use crate::store::table::{
@@ -116,7 +116,7 @@ impl<W: Write> BackupWriter<W> {
 fn write_tables(
     transaction: &ReadTransaction,
     sink: &mut BackupWriter<impl Write>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut written = Vec::new();
     each_table!(write_table(transaction, sink, &mut written));
     // These tables are derived from the others, and are rebuilt when those are restored.
@@ -126,7 +126,7 @@ fn write_tables(
     for table in transaction.list_tables()? {
         if !written.iter().any(|name| name == table.name()) {
             let why = format!("there is a table {} that cannot be backed up", table.name());
-            return Err(Fault::Corrupt(why));
+            return Err(StoreFault::Corrupt(why));
         }
     }
     Ok(())
@@ -137,7 +137,7 @@ fn write_table<K: Key + 'static, V: Value + 'static>(
     transaction: &ReadTransaction,
     sink: &mut BackupWriter<impl Write>,
     written: &mut Vec<String>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     sink.put(&[TABLE])?;
     sink.sized(definition.name().as_bytes())?;
     for row in transaction.open_table(definition)?.iter()? {
@@ -155,7 +155,7 @@ fn write_audit_log(
     transaction: &ReadTransaction,
     path: &Path,
     sink: &mut BackupWriter<impl Write>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut left = log::safe(transaction)?.bytes;
     if left == 0 {
         return Ok(());

@@ -12,7 +12,7 @@ use redb::{
 };
 
 use crate::store::event_ids::NewestIds;
-use crate::store::fault::{Fault, guarded};
+use crate::store::fault::{StoreFault, guarded};
 use crate::store::folder::create_file;
 use crate::store::journal::{JournalContents, JournalEnd};
 use crate::store::table::{META, StoreCounters, has_journal, store_id};
@@ -47,7 +47,7 @@ impl SharedDatabase {
     pub(crate) fn open(
         opener: DatabaseOpener,
         journal: Option<PathBuf>,
-    ) -> Result<(Self, Option<String>), Fault> {
+    ) -> Result<(Self, Option<String>), StoreFault> {
         let (database, lost) = guarded(|| {
             let database = opener(&builder())?;
             let lost = match &journal {
@@ -64,11 +64,11 @@ impl SharedDatabase {
     /// Reads from one snapshot of the store. Reopens the database if a failed write has shut it.
     pub(crate) fn read<T>(
         &self,
-        work: impl Fn(&ReadTransaction) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        work: impl Fn(&ReadTransaction) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
         let (generation, result) = self.read_once(&work);
         match result {
-            Err(Fault::Latched) => {
+            Err(StoreFault::Latched) => {
                 self.reopen(generation)?;
                 self.read_once(&work).1
             }
@@ -78,11 +78,11 @@ impl SharedDatabase {
 
     fn read_once<T>(
         &self,
-        work: &impl Fn(&ReadTransaction) -> Result<T, Fault>,
-    ) -> (u64, Result<T, Fault>) {
+        work: &impl Fn(&ReadTransaction) -> Result<T, StoreFault>,
+    ) -> (u64, Result<T, StoreFault>) {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let Some(database) = &current.database else {
-            return (current.generation, Err(Fault::Latched));
+            return (current.generation, Err(StoreFault::Latched));
         };
         (current.generation, guarded(|| work(&database.begin_read()?)))
     }
@@ -91,11 +91,11 @@ impl SharedDatabase {
     /// unknown whether the transaction counts: see [`SharedDatabase::reopen`].
     pub(crate) fn write(
         &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<Durability, Fault>,
-    ) -> (u64, Result<Durability, Fault>) {
+        work: impl FnOnce(&WriteTransaction) -> Result<Durability, StoreFault>,
+    ) -> (u64, Result<Durability, StoreFault>) {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let Some(database) = &current.database else {
-            return (current.generation, Err(Fault::Latched));
+            return (current.generation, Err(StoreFault::Latched));
         };
         let result = guarded(|| {
             let transaction = database.begin_write()?;
@@ -114,18 +114,18 @@ impl SharedDatabase {
     }
 
     /// Opens the database again, unless another thread has done so since this generation.
-    pub(crate) fn reopen(&self, generation: u64) -> Result<(), Fault> {
+    pub(crate) fn reopen(&self, generation: u64) -> Result<(), StoreFault> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if current.generation != generation {
             return Ok(());
         }
         if current.is_closed {
-            return Err(Fault::Io("the store was closed".to_owned()));
+            return Err(StoreFault::Io("the store was closed".to_owned()));
         }
         // The old one must release the file first.
         drop(current.database.take());
         let reopened = match open(&self.opener, self.journal.as_deref()) {
-            Err(Fault::Full) if self.release_spare_room() => {
+            Err(StoreFault::Full) if self.release_spare_room() => {
                 let reopened = open(&self.opener, self.journal.as_deref());
                 // Opening took a little of the room; reserve the rest again before other programs take it.
                 if let Some(folder) = self.folder() {
@@ -142,9 +142,9 @@ impl SharedDatabase {
 
     /// Makes the file as short as its content allows. This takes as long as rewriting the file. Call it only
     /// when the journal has nothing that the database lacks.
-    pub(crate) fn compact(&self) -> Result<(), Fault> {
+    pub(crate) fn compact(&self) -> Result<(), StoreFault> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(database) = &mut current.database else { return Err(Fault::Latched) };
+        let Some(database) = &mut current.database else { return Err(StoreFault::Latched) };
         guarded(|| Ok(database.compact().map(drop)?))
     }
 
@@ -173,7 +173,7 @@ pub(crate) fn builder() -> Builder {
     builder
 }
 
-fn open(opener: &DatabaseOpener, journal: Option<&Path>) -> Result<Database, Fault> {
+fn open(opener: &DatabaseOpener, journal: Option<&Path>) -> Result<Database, StoreFault> {
     guarded(|| {
         let database = opener(&builder())?;
         if let Some(journal) = journal {
@@ -184,7 +184,7 @@ fn open(opener: &DatabaseOpener, journal: Option<&Path>) -> Result<Database, Fau
 }
 
 /// At a start: applies the intact part of the journal. Sets the rest aside, and returns what that means.
-fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<String>, Fault> {
+fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<String>, StoreFault> {
     let Some(found) = journal_in(database, path)? else { return Ok(None) };
     let (end, commits) = (found.end, found.records.len());
     let lost = match end {
@@ -218,12 +218,12 @@ fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<Stri
 const MAX_DAMAGED_JOURNALS: u32 = 1000;
 
 /// Keeps a copy of a damaged journal under a new name, and returns that name.
-fn set_aside(path: &Path) -> Result<String, Fault> {
+fn set_aside(path: &Path) -> Result<String, StoreFault> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = (1..=MAX_DAMAGED_JOURNALS)
         .map(|number| format!("journal-damaged-{number}"))
         .find(|name| !folder.join(name).exists())
-        .ok_or_else(|| Fault::Io("there are too many damaged journals".to_owned()))?;
+        .ok_or_else(|| StoreFault::Io("there are too many damaged journals".to_owned()))?;
     let mut copy = create_file(&folder.join(&name))?;
     std::io::copy(&mut std::fs::File::open(path)?, &mut copy)?;
     copy.sync_all()?;
@@ -231,15 +231,15 @@ fn set_aside(path: &Path) -> Result<String, Fault> {
 }
 
 /// Applies the commits that the database lacks. In memory only: the journal has them on disk.
-fn catch_up(database: &Database, journal: &Path) -> Result<(), Fault> {
+fn catch_up(database: &Database, journal: &Path) -> Result<(), StoreFault> {
     let Some(found) = journal_in(database, journal)? else { return Ok(()) };
     if matches!(found.end, JournalEnd::Damaged { .. } | JournalEnd::Missing) {
-        return Err(Fault::Corrupt("its journal was damaged while it was open".to_owned()));
+        return Err(StoreFault::Corrupt("its journal was damaged while it was open".to_owned()));
     }
     apply_journal(database, found)
 }
 
-fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalContents>, Fault> {
+fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalContents>, StoreFault> {
     let transaction = database.begin_read()?;
     match transaction.open_table(META) {
         Ok(meta) => journal_of(&meta, journal).map(Some),
@@ -248,7 +248,7 @@ fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalConte
     }
 }
 
-fn apply_journal(database: &Database, found: JournalContents) -> Result<(), Fault> {
+fn apply_journal(database: &Database, found: JournalContents) -> Result<(), StoreFault> {
     if found.records.is_empty() {
         return Ok(());
     }
@@ -271,7 +271,7 @@ fn apply_journal(database: &Database, found: JournalContents) -> Result<(), Faul
 pub(crate) fn journal_of(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
     journal: &Path,
-) -> Result<JournalContents, Fault> {
+) -> Result<JournalContents, StoreFault> {
     let commits = recover::counters(meta)?.commits;
     match store_id(meta)? {
         Some(id) => journal::read(journal, &id, commits, has_journal(meta)?),
@@ -280,14 +280,16 @@ pub(crate) fn journal_of(
 }
 
 /// A commit that the store once accepted cannot be refused now, so this is damage.
-fn as_damage(fault: Fault) -> Fault {
+fn as_damage(fault: StoreFault) -> StoreFault {
     match fault {
-        Fault::Refused(error) => Fault::Corrupt(format!("its journal does not fit it: {error}")),
+        StoreFault::Refused(error) => {
+            StoreFault::Corrupt(format!("its journal does not fit it: {error}"))
+        }
         fault => fault,
     }
 }
 
-fn commit(mut transaction: WriteTransaction, durability: Durability) -> Result<(), Fault> {
+fn commit(mut transaction: WriteTransaction, durability: Durability) -> Result<(), StoreFault> {
     // This can only fail if there are savepoints, and there are none.
     let is_set = transaction.set_durability(durability).is_ok();
     debug_assert!(is_set, "without savepoints, any durability will do");

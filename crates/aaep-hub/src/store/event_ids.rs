@@ -14,7 +14,7 @@ use aaep::EventId;
 use redb::{ReadTransaction, ReadableTable, Table, WriteTransaction};
 use sha2::{Digest, Sha256};
 
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::session::ids_of;
 use crate::store::table::{EVENT_ID_RUNS, EVENTS, OLD_EVENT_IDS, RowReader, SESSIONS, pair};
 
@@ -87,7 +87,10 @@ pub(super) fn entry_of(id: &[u8], order: u64) -> RunEntry {
 }
 
 /// The order from which on no event of a session is in a run.
-fn reach(runs: &impl ReadableTable<RunKey, &'static [u8]>, session: u64) -> Result<u64, Fault> {
+fn reach(
+    runs: &impl ReadableTable<RunKey, &'static [u8]>,
+    session: u64,
+) -> Result<u64, StoreFault> {
     let row = runs.get(key(session, (REACH, 0), 0))?;
     row.map_or(Ok(0), |row| RowReader::new(row.value(), "event id runs").number())
 }
@@ -114,7 +117,7 @@ impl NewestIds {
         runs: &mut Table<'_, RunKey, &'static [u8]>,
         session: u64,
         (chunks, entries): (usize, &[RunEntry]),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         if self.sessions.len() >= MAX_SESSIONS || self.entries > MAX_ENTRIES {
             *self = NewestIds::default();
         }
@@ -151,7 +154,7 @@ impl NewestOfSession {
         events: &impl ReadableTable<[u8; 16], &'static [u8]>,
         runs: &impl ReadableTable<RunKey, &'static [u8]>,
         session: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, StoreFault> {
         let mut newest = NewestOfSession::default();
         for row in events.range(pair(session, reach(runs, session)?)..=pair(session, u64::MAX))? {
             let row = row?.1;
@@ -168,7 +171,7 @@ fn add(
     events: &impl ReadableTable<[u8; 16], &'static [u8]>,
     runs: &mut Table<'_, RunKey, &'static [u8]>,
     session: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     loop {
         let newer = pair(session, reach(runs, session)?)..=pair(session, u64::MAX);
         if events.range(newer.clone())?.take(TO_MERGE).count() < TO_MERGE {
@@ -194,7 +197,7 @@ fn add_run(
     runs: &mut Table<'_, RunKey, &'static [u8]>,
     session: u64,
     mut run: Vec<RunEntry>,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     loop {
         let Some(first_order) = run.iter().map(order_of).min() else { return Ok(()) };
         run.sort_unstable();
@@ -225,7 +228,7 @@ pub(super) fn find(
     transaction: &ReadTransaction,
     session: u64,
     id: &EventId,
-) -> Result<Option<u64>, Fault> {
+) -> Result<Option<u64>, StoreFault> {
     let runs = transaction.open_table(EVENT_ID_RUNS)?;
     let events = transaction.open_table(EVENTS)?;
     let id = id.as_str().as_bytes();
@@ -253,14 +256,17 @@ pub(super) fn find(
 }
 
 /// Removes all runs of a session.
-pub(super) fn remove_session(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
+pub(super) fn remove_session(
+    transaction: &WriteTransaction,
+    session: u64,
+) -> Result<(), StoreFault> {
     let all = key(session, (0, 0), 0)..=key(session, (u8::MAX, u8::MAX), u64::MAX);
     transaction.open_table(EVENT_ID_RUNS)?.retain_in(all, |_, _| false)?;
     Ok(())
 }
 
 /// Forms the runs of all sessions, in a store whose format had another index or none.
-pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
+pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), StoreFault> {
     transaction.delete_table(OLD_EVENT_IDS)?;
     let (sessions, events) = (transaction.open_table(SESSIONS)?, transaction.open_table(EVENTS)?);
     let mut runs = transaction.open_table(EVENT_ID_RUNS)?;

@@ -9,7 +9,7 @@ use crate::store::{CommitError, ReadError};
 
 /// What went wrong.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum StoreFault {
     /// There is no room on the disk.
     Full,
     /// Another process has the file open.
@@ -24,47 +24,47 @@ pub(crate) enum Fault {
     Refused(CommitError),
 }
 
-impl Fault {
+impl StoreFault {
     /// A row that is not valid.
     pub(crate) fn row(table: &str) -> Self {
-        Fault::Corrupt(format!("a row of {table} cannot be understood"))
+        StoreFault::Corrupt(format!("a row of {table} cannot be understood"))
     }
 }
 
 /// Runs work that may meet a damaged page. redb trusts its pages and may panic on a damaged one; that must
 /// become an error and never take the hub down.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, StoreFault>) -> Result<T, StoreFault> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("a page cannot be understood");
-        Err(Fault::Corrupt(why.to_owned()))
+        Err(StoreFault::Corrupt(why.to_owned()))
     })
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for StoreFault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Fault::Full,
+            | io::ErrorKind::FileTooLarge => StoreFault::Full,
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                Fault::Corrupt(error.to_string())
+                StoreFault::Corrupt(error.to_string())
             }
-            _ => Fault::Io(error.to_string()),
+            _ => StoreFault::Io(error.to_string()),
         }
     }
 }
 
-impl From<redb::Error> for Fault {
+impl From<redb::Error> for StoreFault {
     fn from(error: redb::Error) -> Self {
         match error {
             redb::Error::Io(error) => error.into(),
-            redb::Error::PreviousIo | redb::Error::DatabaseClosed => Fault::Latched,
-            redb::Error::DatabaseAlreadyOpen => Fault::InUse,
-            error => Fault::Corrupt(error.to_string()),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => StoreFault::Latched,
+            redb::Error::DatabaseAlreadyOpen => StoreFault::InUse,
+            error => StoreFault::Corrupt(error.to_string()),
         }
     }
 }
@@ -72,7 +72,7 @@ impl From<redb::Error> for Fault {
 /// redb has one error type for each operation; all of them convert to `redb::Error`.
 macro_rules! from_redb {
     ($($name:ident),+) => {
-        $(impl From<redb::$name> for Fault {
+        $(impl From<redb::$name> for StoreFault {
             fn from(error: redb::$name) -> Self {
                 redb::Error::from(error).into()
             }
@@ -82,23 +82,25 @@ macro_rules! from_redb {
 
 from_redb!(StorageError, TableError, TransactionError, CommitError, DatabaseError, CompactionError);
 
-impl From<Fault> for CommitError {
-    fn from(fault: Fault) -> Self {
+impl From<StoreFault> for CommitError {
+    fn from(fault: StoreFault) -> Self {
         match fault {
-            Fault::Full => CommitError::Full,
-            Fault::InUse => CommitError::Io { why: "another process took the file".to_owned() },
-            Fault::Io(why) => CommitError::Io { why },
-            Fault::Latched => CommitError::Io { why: "an earlier write failed".to_owned() },
-            Fault::Corrupt(why) => CommitError::Corrupt { why },
-            Fault::Refused(error) => error,
+            StoreFault::Full => CommitError::Full,
+            StoreFault::InUse => {
+                CommitError::Io { why: "another process took the file".to_owned() }
+            }
+            StoreFault::Io(why) => CommitError::Io { why },
+            StoreFault::Latched => CommitError::Io { why: "an earlier write failed".to_owned() },
+            StoreFault::Corrupt(why) => CommitError::Corrupt { why },
+            StoreFault::Refused(error) => error,
         }
     }
 }
 
-impl From<Fault> for ReadError {
-    fn from(fault: Fault) -> Self {
+impl From<StoreFault> for ReadError {
+    fn from(fault: StoreFault) -> Self {
         match fault {
-            Fault::Corrupt(why) => ReadError::Corrupt { why },
+            StoreFault::Corrupt(why) => ReadError::Corrupt { why },
             other => match CommitError::from(other) {
                 CommitError::Full => {
                     ReadError::Unavailable { why: "there is no room left on the disk".to_owned() }

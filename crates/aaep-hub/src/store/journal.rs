@@ -23,7 +23,7 @@ pub(super) use record::decode;
 use record::encode;
 
 use crate::store::change::Change;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::folder::create_file;
 use crate::store::log::PreparedEntry;
 
@@ -180,7 +180,7 @@ pub(super) fn read(
     id: &StoreId,
     after: u64,
     is_expected: Option<bool>,
-) -> Result<JournalContents, Fault> {
+) -> Result<JournalContents, StoreFault> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => drop(file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?),

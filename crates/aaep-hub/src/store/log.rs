@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use aaep::SessionId;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
-use crate::audit::{AuditFile, Entry, Hash, Head, details_hash, new_salt};
+use crate::audit::{AuditFile, ChainHead, Entry, Hash, details_hash, new_salt};
 use crate::bounds::MAX_NAME_BYTES;
 use crate::store::error::CommitError;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::reader::Reader;
 use crate::store::table::{
     AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, SyncedAudit, pair,
@@ -31,7 +31,7 @@ const CATCH_UP_LINES: usize = 256;
 #[derive(Debug)]
 pub(super) struct AuditLogWriter {
     /// The last entry in the store.
-    head: Head,
+    head: ChainHead,
     /// The number of the last entry in the file.
     seq_in_file: u64,
     /// The part of the file that is on disk, as recorded in the store.
@@ -45,7 +45,7 @@ pub(super) struct AuditLogWriter {
 /// An entry that is about to be written.
 #[derive(Debug)]
 pub(super) struct PreparedEntry {
-    pub(super) head: Head,
+    pub(super) head: ChainHead,
     pub(super) line: Vec<u8>,
     pub(super) session_id: Option<SessionId>,
     pub(super) unix_us: i64,
@@ -55,18 +55,18 @@ pub(super) struct PreparedEntry {
 
 impl AuditLogWriter {
     /// A log whose file, if it has one, contains everything that the store has.
-    pub(super) fn new(head: Head, safe: SyncedAudit, file: Option<AuditFile>) -> Self {
+    pub(super) fn new(head: ChainHead, safe: SyncedAudit, file: Option<AuditFile>) -> Self {
         AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: None, file }
     }
 
     /// A new log after this head: the store drops the entries that waited before it.
-    pub(super) fn after_broken_log(head: Head, safe: SyncedAudit) -> Self {
+    pub(super) fn after_broken_log(head: ChainHead, safe: SyncedAudit) -> Self {
         AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file: None }
     }
 
     /// A log whose file lacks this many of the last entries, because there was no room.
     pub(super) fn with_missing_lines(
-        head: Head,
+        head: ChainHead,
         missing: u64,
         safe: SyncedAudit,
         file: AuditFile,
@@ -77,7 +77,7 @@ impl AuditLogWriter {
 
     /// A log whose file is ahead of the store, because the store lost commits. The store continues from the end
     /// of the file.
-    pub(super) fn with_file_ahead(head: Head, safe: SyncedAudit, file: AuditFile) -> Self {
+    pub(super) fn with_file_ahead(head: ChainHead, safe: SyncedAudit, file: AuditFile) -> Self {
         let file = Some(file);
         AuditLogWriter { head, seq_in_file: head.seq, safe, newly_safe: Some(safe), file }
     }
@@ -113,7 +113,7 @@ impl AuditLogWriter {
         transaction: &WriteTransaction,
         meta: &mut Table<'_, &'static str, &'static [u8]>,
         lines: &[PreparedEntry],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         if let Some(safe) = self.newly_safe {
             transaction.open_table(AUDIT_WAITING)?.retain_in(..=safe.seq, |_, _| false)?;
             meta.insert(SyncedAudit::KEY, safe.to_bytes().as_slice())?;
@@ -173,7 +173,7 @@ impl AuditLogWriter {
             return;
         }
         if let Ok(bytes) = file.sync() {
-            let Head { seq, hash } = self.head;
+            let ChainHead { seq, hash } = self.head;
             self.newly_safe =
                 Some(SyncedAudit { first_seq: self.safe.first_seq, seq, hash, bytes });
         }
@@ -185,7 +185,7 @@ impl AuditLogWriter {
     }
 
     /// Continues from the head that the store has after it was opened again.
-    pub(super) fn reload(&mut self, head: Head) {
+    pub(super) fn reload(&mut self, head: ChainHead) {
         self.head = head;
     }
 }
@@ -208,7 +208,7 @@ fn clipped(entry: &Entry) -> Cow<'_, Entry> {
 pub(super) fn write_lines(
     transaction: &WriteTransaction,
     lines: &[PreparedEntry],
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     for prepared in lines {
         let seq = prepared.head.seq;
         transaction.open_table(AUDIT_WAITING)?.insert(seq, prepared.line.as_slice())?;
@@ -227,18 +227,18 @@ pub(super) fn write_lines(
 }
 
 /// The last entry that the store knows.
-pub(super) fn head(transaction: &ReadTransaction) -> Result<Head, Fault> {
+pub(super) fn head(transaction: &ReadTransaction) -> Result<ChainHead, StoreFault> {
     let waiting = transaction.open_table(AUDIT_WAITING)?;
     if let Some((seq, line)) = waiting.last()? {
-        let hash = hash_of(line.value()).ok_or_else(|| Fault::row("audit waiting"))?;
-        return Ok(Head { seq: seq.value(), hash });
+        let hash = hash_of(line.value()).ok_or_else(|| StoreFault::row("audit waiting"))?;
+        return Ok(ChainHead { seq: seq.value(), hash });
     }
     let SyncedAudit { seq, hash, .. } = safe(transaction)?;
-    Ok(Head { seq, hash })
+    Ok(ChainHead { seq, hash })
 }
 
 /// How much of the file is known to be on disk.
-pub(super) fn safe(transaction: &ReadTransaction) -> Result<SyncedAudit, Fault> {
+pub(super) fn safe(transaction: &ReadTransaction) -> Result<SyncedAudit, StoreFault> {
     let meta = transaction.open_table(META)?;
     let row = meta.get(SyncedAudit::KEY)?;
     row.map_or(Ok(SyncedAudit::NOTHING), |row| SyncedAudit::parse(row.value()))

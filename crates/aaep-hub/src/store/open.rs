@@ -11,11 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableError};
 
-use crate::audit::{AdoptError, Adopted, Broken, Entry, Head, LOG_BROKEN, adopt, look};
+use crate::audit::{AdoptError, AdoptedLog, Broken, ChainHead, Entry, LOG_BROKEN, adopt, look};
 use crate::store::age::{AgeClock, CountedTime};
 use crate::store::database::{DatabaseOpener, SharedDatabase, builder, journal_of};
 use crate::store::error::{CommitError, OpenError};
-use crate::store::fault::{Fault, guarded};
+use crate::store::fault::{StoreFault, guarded};
 use crate::store::folder::{AUDIT, DATABASE, JOURNAL, LockedFolder, create_file, io_error};
 use crate::store::journal::{JournalEnd, JournalWriter, StoreId};
 use crate::store::log::{self, AuditLogWriter};
@@ -143,13 +143,13 @@ pub(super) fn open_on(
         let notes: Vec<&Entry> = notes.iter().collect();
         match store.transact(&notes, |_, _| Ok(())) {
             Ok(()) | Err(CommitError::Full) => {}
-            Err(error) => return Err(failed(Fault::Refused(error))),
+            Err(error) => return Err(failed(StoreFault::Refused(error))),
         }
     }
     match store.sync_audit() {
         // The entries stay in the store until there is room.
         Ok(_) | Err(CommitError::Full) => {}
-        Err(error) => return Err(failed(Fault::Refused(error))),
+        Err(error) => return Err(failed(StoreFault::Refused(error))),
     }
     if !is_full {
         begin_journal(&mut store, &journal_path, id);
@@ -178,7 +178,7 @@ pub(super) fn in_memory() -> Store {
     });
     let (shared, _) = SharedDatabase::open(opener, None).expect("memory does not fail");
     upgrade_format(&shared, Path::new(""), true).expect("a new database has no format yet");
-    let head = Head { seq: 0, hash: SyncedAudit::NOTHING.hash };
+    let head = ChainHead { seq: 0, hash: SyncedAudit::NOTHING.hash };
     Store {
         shared: Arc::new(shared),
         log: AuditLogWriter::new(head, SyncedAudit::NOTHING, None),
@@ -244,7 +244,10 @@ fn inspect_first(folder: &Path, audit_path: &Path) -> Result<Option<StoreInspect
     })
 }
 
-fn found_in(transaction: &ReadTransaction, audit_path: &Path) -> Result<StoreInspection, Fault> {
+fn found_in(
+    transaction: &ReadTransaction,
+    audit_path: &Path,
+) -> Result<StoreInspection, StoreFault> {
     let looked = look(audit_path, log::safe(transaction)?, || waiting(transaction));
     let broken = match looked {
         Ok(()) => None,
@@ -289,8 +292,8 @@ fn upgrade_format(
 }
 
 /// The format; `None` for a new database.
-fn format(transaction: &ReadTransaction) -> Result<Option<u32>, Fault> {
-    let not_ours = || Fault::Corrupt("it is a database, but not of this program".to_owned());
+fn format(transaction: &ReadTransaction) -> Result<Option<u32>, StoreFault> {
+    let not_ours = || StoreFault::Corrupt("it is a database, but not of this program".to_owned());
     let meta = match transaction.open_table(META) {
         Ok(meta) => meta,
         Err(TableError::TableDoesNotExist(_)) if transaction.list_tables()?.next().is_none() => {
@@ -312,19 +315,19 @@ fn open_log(
     shared: &SharedDatabase,
     path: &Path,
     may_be_ahead: bool,
-) -> Result<Result<(AuditLogWriter, Option<String>), Broken>, Fault> {
+) -> Result<Result<(AuditLogWriter, Option<String>), Broken>, StoreFault> {
     let (safe, head, adopted) = shared.read(|transaction| {
         let safe = log::safe(transaction)?;
         let head = log::head(transaction)?;
         Ok((safe, head, adopt(path, safe, (head, may_be_ahead), || waiting(transaction))))
     })?;
     match adopted {
-        Ok(Adopted { file, ahead: Some((head, bytes)), note, .. }) => {
+        Ok(AdoptedLog { file, ahead: Some((head, bytes)), note, .. }) => {
             let safe =
                 SyncedAudit { first_seq: safe.first_seq, seq: head.seq, hash: head.hash, bytes };
             Ok(Ok((AuditLogWriter::with_file_ahead(head, safe, file), note)))
         }
-        Ok(Adopted { file, ahead: None, note, missing }) => {
+        Ok(AdoptedLog { file, ahead: None, note, missing }) => {
             Ok(Ok((AuditLogWriter::with_missing_lines(head, missing, safe, file), note)))
         }
         Err(AdoptError::Broken(broken)) => Ok(Err(broken)),
@@ -335,13 +338,13 @@ fn open_log(
 /// The lines that the file may lack, one at a time.
 fn waiting(
     transaction: &ReadTransaction,
-) -> Result<impl Iterator<Item = Result<Vec<u8>, Fault>>, Fault> {
+) -> Result<impl Iterator<Item = Result<Vec<u8>, StoreFault>>, StoreFault> {
     let table = transaction.open_table(AUDIT_WAITING)?;
     Ok(table.range(0..)?.map(|row| Ok(row?.1.value().to_vec())))
 }
 
 /// Sets the broken log aside and begins a new one, whose first entry says so.
-fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), Fault> {
+fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), StoreFault> {
     let shared = Arc::clone(&store.shared);
     let kept_as = shared.read(|it| crate::audit::set_aside(path, waiting(it)?))?;
     let entry = Entry {
@@ -357,13 +360,13 @@ fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), 
     let head = shared.read(log::head)?;
     let safe = SyncedAudit { first_seq: head.seq + 1, seq: head.seq, hash: head.hash, bytes: 0 };
     store.log = AuditLogWriter::after_broken_log(head, safe);
-    store.transact(&[&entry], |_, _| Ok(())).map_err(Fault::Refused)?;
+    store.transact(&[&entry], |_, _| Ok(())).map_err(StoreFault::Refused)?;
     match open_log(&shared, path, false)? {
         Ok((log, _)) => {
             store.log = log;
             Ok(())
         }
-        Err(broken) => Err(Fault::Corrupt(broken.to_string())),
+        Err(broken) => Err(StoreFault::Corrupt(broken.to_string())),
     }
 }
 
@@ -372,18 +375,18 @@ fn now_unix_us() -> i64 {
     i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn open_error(folder: &Path, fault: Fault) -> OpenError {
+fn open_error(folder: &Path, fault: StoreFault) -> OpenError {
     let path = folder.join(DATABASE);
     match fault {
-        Fault::Full | Fault::Refused(CommitError::Full) => {
+        StoreFault::Full | StoreFault::Refused(CommitError::Full) => {
             OpenError::Full { folder: folder.to_owned() }
         }
-        Fault::InUse => OpenError::InUse { folder: folder.to_owned() },
-        Fault::Corrupt(why) | Fault::Refused(CommitError::Corrupt { why }) => {
+        StoreFault::InUse => OpenError::InUse { folder: folder.to_owned() },
+        StoreFault::Corrupt(why) | StoreFault::Refused(CommitError::Corrupt { why }) => {
             OpenError::Corrupt { path, why }
         }
-        Fault::Io(why) => OpenError::Io { path, why },
-        Fault::Latched => OpenError::Io { path, why: "an earlier write failed".to_owned() },
-        Fault::Refused(error) => OpenError::Io { path, why: error.to_string() },
+        StoreFault::Io(why) => OpenError::Io { path, why },
+        StoreFault::Latched => OpenError::Io { path, why: "an earlier write failed".to_owned() },
+        StoreFault::Refused(error) => OpenError::Io { path, why: error.to_string() },
     }
 }

@@ -14,7 +14,7 @@ use crate::store::cursor::{SessionCursor, SessionPosition};
 use crate::store::database::SharedDatabase;
 use crate::store::error::ReadError;
 use crate::store::event_ids;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::session::{StoredEvent, StoredSession, events_of};
 use crate::store::table::{
     ANSWERS, AUDIT_DETAILS, AUDIT_WAITING, ENDED, EVENTS, RUNNING, RowReader, SESSIONS, SETTLED,
@@ -201,7 +201,10 @@ impl Reader {
         })
     }
 
-    fn read<T>(&self, work: impl Fn(&ReadTransaction) -> Result<T, Fault>) -> Result<T, ReadError> {
+    fn read<T>(
+        &self,
+        work: impl Fn(&ReadTransaction) -> Result<T, StoreFault>,
+    ) -> Result<T, ReadError> {
         Ok(self.shared.read(work)?)
     }
 }
@@ -210,7 +213,7 @@ impl Reader {
 pub(super) fn session_of(
     sessions: &impl ReadableTable<&'static str, &'static [u8]>,
     session_id: &str,
-) -> Result<Option<StoredSession>, Fault> {
+) -> Result<Option<StoredSession>, StoreFault> {
     let Some(row) = sessions.get(session_id)? else { return Ok(None) };
     StoredSession::parse(parse(Some(session_id), "sessions")?, row.value()).map(Some)
 }
@@ -221,7 +224,7 @@ pub(super) fn each_chunk(
     session_id: &SessionId,
     from_order: u64,
     mut wanted: impl FnMut(Vec<StoredEvent>) -> bool,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let sessions = transaction.open_table(SESSIONS)?;
     let Some(session) = session_of(&sessions, session_id.as_str())? else { return Ok(()) };
     let chunks = transaction.open_table(EVENTS)?;

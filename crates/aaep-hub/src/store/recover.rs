@@ -11,7 +11,7 @@ use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::age::CountedTime;
 use crate::store::asks::{OpenAsk, SettledAsk};
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::reader::{Reader, session_of};
 use crate::store::replay::Replay;
 use crate::store::session::StoredSession;
@@ -106,7 +106,7 @@ impl Recovered {
 }
 
 /// Reads everything from one snapshot of the store.
-pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, Fault> {
+pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, StoreFault> {
     let mut damaged = Vec::new();
     Ok(Recovered {
         sessions: recover_sessions(transaction, &mut damaged)?,
@@ -127,11 +127,11 @@ pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, Fault>
 fn read_or_note<T>(
     damaged: &mut Vec<DamagedRow>,
     (table, key, row): (&'static str, &[u8], &[u8]),
-    read: Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
+    read: Result<T, StoreFault>,
+) -> Result<Option<T>, StoreFault> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(Fault::Corrupt(_)) => {
+        Err(StoreFault::Corrupt(_)) => {
             damaged.push(DamagedRow { table, key: key.to_vec(), row: row.to_vec() });
             Ok(None)
         }
@@ -142,7 +142,7 @@ fn read_or_note<T>(
 /// The counters; those of an empty store if there are none.
 pub(super) fn counters(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<StoreCounters, Fault> {
+) -> Result<StoreCounters, StoreFault> {
     let row = meta.get(StoreCounters::KEY)?;
     let counters =
         row.map_or(Ok(StoreCounters::default()), |row| StoreCounters::parse(row.value()))?;
@@ -152,13 +152,14 @@ pub(super) fn counters(
 fn recover_sessions(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<StoredSession>, Fault> {
+) -> Result<Vec<StoredSession>, StoreFault> {
     let sessions = transaction.open_table(SESSIONS)?;
     let mut found = Vec::new();
     let mut read = |id: &str| {
         let Some(row) = sessions.get(id)? else { return Ok(None) };
-        let read =
-            session_of(&sessions, id).transpose().unwrap_or_else(|| Err(Fault::row("sessions")));
+        let read = session_of(&sessions, id)
+            .transpose()
+            .unwrap_or_else(|| Err(StoreFault::row("sessions")));
         read_or_note(damaged, ("sessions", id.as_bytes(), row.value()), read)
     };
     for row in transaction.open_table(RUNNING)?.iter()?.rev() {
@@ -179,7 +180,7 @@ fn recover_sessions(
 fn recover_asks(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<OpenAsk>, Fault> {
+) -> Result<Vec<OpenAsk>, StoreFault> {
     let mut found = Vec::new();
     for row in transaction.open_table(ASKS)?.iter()? {
         let (token, row) = row?;
@@ -193,7 +194,7 @@ fn recover_asks(
 fn recover_settled(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<SettledAsk>, Fault> {
+) -> Result<Vec<SettledAsk>, StoreFault> {
     let settled = transaction.open_table(SETTLED)?;
     let mut found = Vec::new();
     let mut bytes = 0;
@@ -217,7 +218,7 @@ fn recover_settled(
 fn recover_subscriptions(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<StoredSubscription>, Fault> {
+) -> Result<Vec<StoredSubscription>, StoreFault> {
     let mut found = Vec::new();
     for row in transaction.open_table(SUBSCRIPTIONS)?.iter()? {
         let (id, row) = row?;
@@ -236,7 +237,7 @@ fn recover_subscriptions(
     Ok(found)
 }
 
-fn names(table: &impl ReadableTable<u64, &'static str>) -> Result<Vec<(u64, String)>, Fault> {
+fn names(table: &impl ReadableTable<u64, &'static str>) -> Result<Vec<(u64, String)>, StoreFault> {
     table
         .iter()?
         .map(|row| {
@@ -249,7 +250,7 @@ fn names(table: &impl ReadableTable<u64, &'static str>) -> Result<Vec<(u64, Stri
 fn recover_answers(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<StoredAnswer>, Fault> {
+) -> Result<Vec<StoredAnswer>, StoreFault> {
     let answers = transaction.open_table(ANSWERS)?;
     let mut found = Vec::new();
     let mut bytes = 0;
@@ -267,9 +268,9 @@ fn recover_answers(
     Ok(found)
 }
 
-fn read_answer(key: &[u8], answer: &[u8]) -> Result<StoredAnswer, Fault> {
+fn read_answer(key: &[u8], answer: &[u8]) -> Result<StoredAnswer, StoreFault> {
     let (agent, idempotency_key) =
-        key.split_first_chunk().ok_or_else(|| Fault::row("answers by age"))?;
+        key.split_first_chunk().ok_or_else(|| StoreFault::row("answers by age"))?;
     let mut row = RowReader::new(answer, "answers");
     row.number()?;
     Ok(StoredAnswer {

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use aaep::SessionId;
 
 use crate::store::error::ReadError;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::reader::Reader;
 use crate::store::recover::MAX_RECOVERED_EVENTS;
 use crate::store::session::{StoredEvent, StoredSession, events_of};
@@ -45,7 +45,7 @@ pub struct Replay {
     next: BinaryHeap<Reverse<(u64, usize)>>,
     /// The parts that were not read yet.
     unread: usize,
-    failed: Option<Fault>,
+    failed: Option<StoreFault>,
     damaged: Vec<DamagedEvents>,
 }
 
@@ -84,7 +84,7 @@ impl Replay {
             match part.read(&self.reader) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err((key, Fault::Corrupt(why))) => {
+                Err((key, StoreFault::Corrupt(why))) => {
                     let session_id = part.session.session_id.clone();
                     self.damaged.push(DamagedEvents { session_id, why, key });
                     return;
@@ -103,7 +103,7 @@ impl Replay {
 
 impl SessionReplay {
     /// Reads the next chunk. Returns whether there was one.
-    fn read(&mut self, reader: &Reader) -> Result<bool, ([u8; 16], Fault)> {
+    fn read(&mut self, reader: &Reader) -> Result<bool, ([u8; 16], StoreFault)> {
         let (number, from) = (self.session.number, self.from_order);
         let (first, last) = (pair(number, from), pair(number, u64::MAX));
         let mut key = first;

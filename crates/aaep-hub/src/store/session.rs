@@ -9,7 +9,7 @@ use aaep::{EventId, SessionId};
 use sha2::{Digest, Sha256};
 
 use crate::store::event_ids::{RunEntry, entry_of};
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::table::RowReader;
 
 /// A session as it is stored.
@@ -54,7 +54,7 @@ impl StoredSession {
         bytes
     }
 
-    pub(crate) fn parse(session_id: SessionId, bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(session_id: SessionId, bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "sessions");
         Ok(StoredSession {
             session_id,
@@ -172,10 +172,10 @@ pub(crate) fn events_of(
     session_id: &SessionId,
     bytes: &[u8],
     from_order: u64,
-) -> Result<Vec<StoredEvent>, Fault> {
+) -> Result<Vec<StoredEvent>, StoreFault> {
     let mut row = RowReader::new(bytes, "events");
     if row.array()? != checksum(bytes.get(CHECKSUM_BYTES..).unwrap_or_default()) {
-        return Err(Fault::row("events"));
+        return Err(StoreFault::row("events"));
     }
     let mut events = Vec::new();
     while !row.is_empty() {
@@ -203,7 +203,7 @@ pub(crate) fn events_of(
 }
 
 /// The ids of the events of a row, with their orders. The checksum is verified when the event itself is read.
-pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, Fault> {
+pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, StoreFault> {
     let mut row = RowReader::new(bytes, "events");
     row.array::<CHECKSUM_BYTES>()?;
     let mut ids = Vec::new();

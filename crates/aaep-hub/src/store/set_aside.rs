@@ -8,7 +8,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::audit::Entry;
 use crate::store::apply::end_session;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::recover::DamagedRow;
 use crate::store::table::{
     ANSWERS, ASKS, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
@@ -84,13 +84,18 @@ pub(super) fn entries(notes: &[String], unix_us: i64) -> Vec<Entry> {
     notes.iter().map(entry).collect()
 }
 
-fn keep(transaction: &WriteTransaction, table: &str, key: &[u8], row: &[u8]) -> Result<(), Fault> {
+fn keep(
+    transaction: &WriteTransaction,
+    table: &str,
+    key: &[u8],
+    row: &[u8],
+) -> Result<(), StoreFault> {
     let name = [table.as_bytes(), b"\0", key].concat();
     transaction.open_table(SET_ASIDE)?.insert(name.as_slice(), row)?;
     Ok(())
 }
 
-fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), Fault> {
+fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), StoreFault> {
     let DamagedRow { table, key, row } = damaged;
     keep(transaction, table, key, row)?;
     if *table == "answers" {
@@ -119,7 +124,7 @@ fn end_lost_session(
     counters: &StoreCounters,
     lost: &LostSession,
     now_unix_us: i64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     if let Some(DamagedEvents { key, .. }) = lost.damaged {
         let mut events = transaction.open_table(EVENTS)?;
         let row = events.get(key)?.map(|row| row.value().to_vec());

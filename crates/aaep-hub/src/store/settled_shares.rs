@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::table::{
     RowReader, SESSIONS, SETTLED, SETTLED_BY_AGE, SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, pair,
     second,
@@ -19,7 +19,7 @@ pub(super) fn add(
     principal: u64,
     age: u64,
     token: &str,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut of_principal = transaction.open_table(SETTLED_OF_PRINCIPAL)?;
     if of_principal.insert(pair(principal, age), token)?.is_some() {
         return Ok(());
@@ -31,7 +31,9 @@ pub(super) fn add(
 }
 
 /// Forgets the oldest ask of the principal with the most; returns its age and its token.
-pub(super) fn take_oldest(transaction: &WriteTransaction) -> Result<Option<(u64, String)>, Fault> {
+pub(super) fn take_oldest(
+    transaction: &WriteTransaction,
+) -> Result<Option<(u64, String)>, StoreFault> {
     let mut counts = transaction.open_table(SETTLED_COUNTS)?;
     let mut most = None;
     for row in counts.iter()? {
@@ -59,7 +61,7 @@ pub(super) fn take_oldest(transaction: &WriteTransaction) -> Result<Option<(u64,
 }
 
 /// Counts the settled asks in a store from before they were counted.
-pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), Fault> {
+pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), StoreFault> {
     if transaction.open_table(SETTLED_OF_PRINCIPAL)?.len()? > 0 {
         return Ok(());
     }

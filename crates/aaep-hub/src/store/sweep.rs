@@ -10,7 +10,7 @@ use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
 use crate::audit::Entry;
 use crate::store::error::{CommitError, DeleteError};
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::reader::session_of;
 use crate::store::session::StoredSession;
 use crate::store::table::{
@@ -108,7 +108,7 @@ fn has_old_rows(store: &Store, before_unix_us: i64) -> Result<bool, CommitError>
 }
 
 /// Whether a row, whose time is its second number, is from before this time.
-pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, Fault> {
+pub(super) fn is_before(row: &[u8], before_unix_us: i64) -> Result<bool, StoreFault> {
     let mut row = RowReader::new(row, "rows with a moment");
     row.number()?;
     Ok(row.moment()? < before_unix_us)
@@ -166,7 +166,7 @@ impl DueSessions {
 /// The ended sessions, the oldest first. A session that cannot be read is set aside at the next start.
 fn ended_sessions(
     transaction: &ReadTransaction,
-) -> Result<impl Iterator<Item = Result<StoredSession, Fault>>, Fault> {
+) -> Result<impl Iterator<Item = Result<StoredSession, StoreFault>>, StoreFault> {
     let sessions = transaction.open_table(SESSIONS)?;
     let ended = transaction.open_table(ENDED)?;
     Ok(ended.range::<[u8; 16]>(..)?.filter_map(move |row| match row {
@@ -189,7 +189,7 @@ fn take_from_largest(
     transaction: &ReadTransaction,
     due: &mut DueSessions,
     max_bytes: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let mut stored: BTreeMap<u64, PrincipalStorage> = BTreeMap::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let (session_id, row) = row?;
@@ -257,7 +257,7 @@ fn remove(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
     session: &StoredSession,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let number = session.number;
     let all = pair(number, 0)..=pair(number, u64::MAX);
     transaction.open_table(EVENTS)?.retain_in(all, |_, _| false)?;
@@ -281,7 +281,10 @@ fn remove(
 }
 
 /// Forgets old words that belong to no stored session; returns how many.
-fn forget_old_words(transaction: &WriteTransaction, before_unix_us: i64) -> Result<usize, Fault> {
+fn forget_old_words(
+    transaction: &WriteTransaction,
+    before_unix_us: i64,
+) -> Result<usize, StoreFault> {
     let mut details = transaction.open_table(AUDIT_DETAILS)?;
     let mut of_session = transaction.open_table(AUDIT_OF_SESSION)?;
     let mut seqs = Vec::new();

@@ -7,7 +7,7 @@ use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use crate::audit::Hash;
 use crate::store::event_ids::RunKey;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::journal::StoreId;
 
 /// The current format. A store with a larger format is refused; smaller ones are upgraded: 1 had no journal; 2
@@ -69,7 +69,7 @@ pub(crate) const AUDIT_OF_SESSION: TableDefinition<[u8; 16], ()> =
 pub(crate) const SET_ASIDE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("set aside");
 
 /// Creates all tables, so that readers find them.
-pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), Fault> {
+pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), StoreFault> {
     transaction.open_table(META)?;
     transaction.open_table(SESSIONS)?;
     transaction.open_table(RUNNING)?;
@@ -128,38 +128,38 @@ impl<'a> RowReader<'a> {
         RowReader { rest, table }
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreFault> {
         let (taken, rest) =
-            self.rest.split_at_checked(count).ok_or_else(|| Fault::row(self.table))?;
+            self.rest.split_at_checked(count).ok_or_else(|| StoreFault::row(self.table))?;
         self.rest = rest;
         Ok(taken)
     }
 
     /// Bytes that are preceded by their length.
-    pub(crate) fn sized(&mut self) -> Result<&'a [u8], Fault> {
-        let count = usize::try_from(self.number()?).map_err(|_| Fault::row(self.table))?;
+    pub(crate) fn sized(&mut self) -> Result<&'a [u8], StoreFault> {
+        let count = usize::try_from(self.number()?).map_err(|_| StoreFault::row(self.table))?;
         self.bytes(count)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreFault> {
         let bytes = self.bytes(N)?;
-        bytes.try_into().map_err(|_| Fault::row(self.table))
+        bytes.try_into().map_err(|_| StoreFault::row(self.table))
     }
 
-    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
+    pub(crate) fn number(&mut self) -> Result<u64, StoreFault> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn moment(&mut self) -> Result<i64, Fault> {
+    pub(crate) fn moment(&mut self) -> Result<i64, StoreFault> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
     /// A time or `None`, which is stored as the earliest possible time.
-    pub(crate) fn optional_moment(&mut self) -> Result<Option<i64>, Fault> {
+    pub(crate) fn optional_moment(&mut self) -> Result<Option<i64>, StoreFault> {
         Ok(Some(self.moment()?).filter(|moment| *moment != i64::MIN))
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Fault> {
+    pub(crate) fn flag(&mut self) -> Result<bool, StoreFault> {
         Ok(self.array::<1>()? != [0])
     }
 
@@ -169,7 +169,7 @@ impl<'a> RowReader<'a> {
     }
 
     /// All remaining bytes, parsed as text.
-    pub(crate) fn parsed<T: std::str::FromStr>(self) -> Result<T, Fault> {
+    pub(crate) fn parsed<T: std::str::FromStr>(self) -> Result<T, StoreFault> {
         parse(std::str::from_utf8(self.rest).ok(), self.table)
     }
 
@@ -182,8 +182,8 @@ impl<'a> RowReader<'a> {
 pub(crate) fn parse<T: std::str::FromStr>(
     text: Option<&str>,
     table: &'static str,
-) -> Result<T, Fault> {
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| Fault::row(table))
+) -> Result<T, StoreFault> {
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| StoreFault::row(table))
 }
 
 /// The row of the store's id.
@@ -192,16 +192,16 @@ const ID_KEY: &str = "id";
 /// The id of the store; `None` before it has one.
 pub(crate) fn store_id(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<StoreId>, Fault> {
+) -> Result<Option<StoreId>, StoreFault> {
     let row = meta.get(ID_KEY)?;
-    row.map(|row| row.value().try_into().map_err(|_| Fault::row("meta"))).transpose()
+    row.map(|row| row.value().try_into().map_err(|_| StoreFault::row("meta"))).transpose()
 }
 
 /// Gives the store an id unless it has one.
-pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Result<(), Fault> {
+pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Result<(), StoreFault> {
     if store_id(meta)?.is_none() {
         let mut id = StoreId::default();
-        getrandom::fill(&mut id).map_err(|error| Fault::Io(error.to_string()))?;
+        getrandom::fill(&mut id).map_err(|error| StoreFault::Io(error.to_string()))?;
         meta.insert(ID_KEY, id.as_slice())?;
     }
     Ok(())
@@ -213,7 +213,7 @@ const JOURNAL_KEY: &str = "journal";
 /// Whether commits may be in the journal alone; `None` if an earlier version wrote the store.
 pub(crate) fn has_journal(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<bool>, Fault> {
+) -> Result<Option<bool>, StoreFault> {
     Ok(meta.get(JOURNAL_KEY)?.map(|row| row.value() != [0]))
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn has_journal(
 pub(crate) fn set_has_journal(
     meta: &mut Table<'_, &'static str, &'static [u8]>,
     has_journal: bool,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     meta.insert(JOURNAL_KEY, [u8::from(has_journal)].as_slice())?;
     Ok(())
 }
@@ -232,7 +232,7 @@ const INCOMPLETE_KEY: &str = "incomplete";
 /// Whether acknowledged data is lost, and no hub has continued from that yet.
 pub(crate) fn is_incomplete(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<bool, Fault> {
+) -> Result<bool, StoreFault> {
     Ok(meta.get(INCOMPLETE_KEY)?.is_some())
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn is_incomplete(
 pub(crate) fn set_incomplete(
     meta: &mut Table<'_, &'static str, &'static [u8]>,
     is_incomplete: bool,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     if is_incomplete {
         meta.insert(INCOMPLETE_KEY, [1].as_slice())?;
     } else {
@@ -273,7 +273,7 @@ impl StoreCounters {
             .collect()
     }
 
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "meta");
         Ok(StoreCounters {
             commits: row.number()?,
@@ -314,7 +314,7 @@ impl SyncedAudit {
         bytes
     }
 
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "meta");
         Ok(SyncedAudit {
             first_seq: row.number()?,

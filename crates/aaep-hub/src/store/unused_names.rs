@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::table::{
     ANSWERS, PRINCIPALS, RowReader, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS,
 };
 
 /// Forgets unused principals and returns their numbers. The highest number stays, so that no number is used
 /// twice.
-pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, Fault> {
+pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, StoreFault> {
     let mut used = BTreeSet::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let row = row?;
@@ -24,7 +24,7 @@ pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, Fa
     }
     for row in transaction.open_table(ANSWERS)?.iter()? {
         let row = row?;
-        let number = row.0.value().first_chunk().ok_or_else(|| Fault::row("answers"))?;
+        let number = row.0.value().first_chunk().ok_or_else(|| StoreFault::row("answers"))?;
         used.insert(u64::from_be_bytes(*number));
     }
     for row in transaction.open_table(SETTLED_COUNTS)?.iter()? {

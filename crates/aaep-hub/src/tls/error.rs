@@ -1,4 +1,4 @@
-//! What can be wrong with the files of TLS, and what works but should be looked at.
+//! Errors and warnings about the TLS files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ pub enum TlsError {
     Missing(PathBuf),
     /// The file cannot be read, for this reason.
     Unreadable(PathBuf, String),
-    /// The file is larger than any that holds certificates.
+    /// The file exceeds [`crate::tls::MAX_PEM_BYTES`], or has too many certificates.
     TooLarge(PathBuf),
-    /// The file has no certificate in PEM, or one that is damaged.
+    /// The file has no certificate in PEM, or a damaged one.
     NoCertificate(PathBuf),
     /// A certificate cannot be used.
     BadCertificate(PathBuf),
-    /// The file has no private key in PEM, or one that is damaged.
+    /// The file has no private key in PEM, or a damaged one.
     NoKey(PathBuf),
     /// The key needs a passphrase, and nobody is there to type it.
     EncryptedKey(PathBuf),
-    /// The key is of a kind that cannot be used.
+    /// The type of the key is not supported.
     BadKey(PathBuf),
-    /// The key is that of another certificate.
+    /// The key belongs to another certificate.
     KeyMismatch {
-        /// The file of the certificate.
+        /// The certificate file.
         certificate: PathBuf,
-        /// The file of the key.
+        /// The key file.
         private_key: PathBuf,
     },
-    /// The cryptography of this build cannot speak TLS.
+    /// The cryptography of this build does not support TLS.
     Provider(String),
 }
 
@@ -87,18 +87,18 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// What works but should be looked at.
+/// A problem that does not prevent the use of TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TlsWarning {
-    /// Clients will refuse the certificate: its time is over.
+    /// Clients will refuse the certificate, because it has expired.
     Expired(PathBuf),
-    /// Clients will refuse the certificate: its time has not come.
+    /// Clients will refuse the certificate, because it is not valid yet.
     NotYetValid(PathBuf),
-    /// The time of the certificate is soon over.
+    /// The certificate expires soon.
     ExpiresSoon {
         /// The file.
         path: PathBuf,
-        /// How many whole days are left.
+        /// The number of whole days left.
         days: i64,
     },
     /// Other users of the machine can read the key.

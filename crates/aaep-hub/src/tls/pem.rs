@@ -1,6 +1,6 @@
-//! Reading PEM files within bounds.
+//! Reads PEM files within bounds.
 //!
-//! What it reads is never shown: errors name the file alone.
+//! The contents are never shown: errors name only the file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -11,12 +11,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::TlsError;
 
-/// How large a file may be. The authorities of a whole browser fit in.
+/// The largest file, in bytes. The authorities of a whole browser fit in.
 pub const MAX_PEM_BYTES: u64 = 1024 * 1024;
-/// How many certificates a file may have.
+/// The most certificates in one file.
 pub const MAX_CERTIFICATES: usize = 1024;
 
-/// All certificates of a file, at least one.
+/// All certificates in a file, at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bytes = read(path)?;
     let found: Result<Vec<_>, _> =
@@ -30,7 +30,7 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// The first private key of a file.
+/// The first private key in a file.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read(path)?;
     let found = PrivateKeyDer::from_pem_slice(&bytes);
@@ -58,7 +58,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
-/// Whether someone beside the owner and the owner's group can read the file.
+/// Whether anyone except the owner and the owner's group can read the file.
 #[cfg(unix)]
 pub(super) fn is_readable_by_others(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

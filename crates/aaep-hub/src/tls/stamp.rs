@@ -1,10 +1,10 @@
-//! By what a change of the files is noticed: their times and lengths, never their content.
+//! Notices changed files by their times and lengths, never by their contents.
 
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The state of the files of TLS at a moment.
+/// The state of the TLS files at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsStamp(Vec<Option<(Option<SystemTime>, u64)>>);
 

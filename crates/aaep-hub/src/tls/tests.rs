@@ -1,4 +1,4 @@
-//! Files that are right, wrong, swapped, damaged and renewed.
+//! Valid, invalid, swapped, damaged and renewed files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,15 +14,15 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// In 2030, as the certificates made here end in 4096 unless said otherwise.
+/// In 2030. The certificates made here expire in 4096 unless a test says otherwise.
 const NOW_S: i64 = 1_893_456_000;
 
-struct Folder {
+struct TlsFolder {
     folder: TempDir,
     files: TlsFiles,
 }
 
-impl Folder {
+impl TlsFolder {
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::write(&path, text).expect("written");
@@ -39,7 +39,7 @@ fn pair(change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
     (certificate.pem(), key.serialize_pem())
 }
 
-fn folder(certificate: &str, key: &str) -> Folder {
+fn folder(certificate: &str, key: &str) -> TlsFolder {
     let folder = tempfile::tempdir().expect("a folder");
     let files = TlsFiles {
         certificate: folder.path().join("hub.pem"),
@@ -47,7 +47,7 @@ fn folder(certificate: &str, key: &str) -> Folder {
         client_authority: None,
         client_certificate: ClientCertificatePolicy::Required,
     };
-    let folder = Folder { folder, files };
+    let folder = TlsFolder { folder, files };
     folder.write("hub.pem", certificate);
     folder.write("hub.key", key);
     folder
@@ -66,7 +66,7 @@ fn a_good_pair_is_taken_without_a_word() {
     );
 }
 
-/// What the hub makes of the first bytes of a client.
+/// How the hub reacts to the first bytes of a client.
 fn answer(tls: &Tls, hello: &[u8]) -> Result<Option<ProtocolVersion>, rustls::Error> {
     let mut server = ServerConnection::new(Arc::clone(&tls.config)).expect("a server");
     server.read_tls(&mut &*hello).expect("from memory");
@@ -74,7 +74,7 @@ fn answer(tls: &Tls, hello: &[u8]) -> Result<Option<ProtocolVersion>, rustls::Er
     Ok(server.protocol_version())
 }
 
-/// The first bytes of a client that speaks these versions.
+/// The first bytes of a client that supports these versions.
 fn hello(versions: &[&'static SupportedProtocolVersion]) -> Vec<u8> {
     let config = ClientConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_protocol_versions(versions)
@@ -88,7 +88,7 @@ fn hello(versions: &[&'static SupportedProtocolVersion]) -> Vec<u8> {
     bytes
 }
 
-/// The first bytes of a client that knows no version after 1.1, which rustls cannot be.
+/// The first bytes of a client that knows no version after 1.1. rustls cannot make them.
 fn old_hello() -> Vec<u8> {
     let ciphers = [0x00, 0x02, 0xc0, 0x2b];
     let signatures = [0x00, 0x08, 0x00, 0x0d, 0x00, 0x04, 0x00, 0x02, 0x04, 0x03];

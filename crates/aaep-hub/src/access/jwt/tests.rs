@@ -1,4 +1,4 @@
-//! Signed tokens, with forged, confused, late, early and misdirected ones.
+//! Signed tokens: valid, forged, confused, late, early and misdirected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,14 +20,14 @@ fn at(seconds: i64) -> Now {
     Now { monotonic_us, unix_us: (NOW_S + seconds) * 1_000_000 }
 }
 
-/// Keys as an issuer has them: the private one, and the public one under a name.
-struct Signer {
+/// An issuer's keys: the private one, and the public one under a name.
+struct TestSigner {
     algorithm: Algorithm,
     key: EncodingKey,
     jwk: Value,
 }
 
-impl Signer {
+impl TestSigner {
     fn new(algorithm: Algorithm, kid: &str) -> Self {
         let key = match algorithm {
             Algorithm::ES256 => {
@@ -43,14 +43,14 @@ impl Signer {
                 let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048)
                     .expect("a key");
                 let der: Pkcs8V1Der = pair.as_der().expect("DER");
-                // What follows the fixed head of PKCS 8 is the key in PKCS 1.
+                // The key in PKCS 1 follows the fixed header of PKCS 8.
                 EncodingKey::from_rsa_der(&der.as_ref()[26..])
             }
         };
         let public = Jwk::from_encoding_key(&key, algorithm).expect("a public key");
         let mut jwk = serde_json::to_value(public).expect("JSON");
         jwk["kid"] = json!(kid);
-        Signer { algorithm, key, jwk }
+        TestSigner { algorithm, key, jwk }
     }
 
     fn sign(&self, claims: &Value) -> String {
@@ -65,12 +65,12 @@ impl Signer {
 }
 
 #[derive(Debug)]
-struct Document {
+struct TestJwks {
     keys: std::sync::Mutex<Result<Value, JwksError>>,
     fetched: AtomicUsize,
 }
 
-impl JwksSource for Arc<Document> {
+impl JwksSource for Arc<TestJwks> {
     fn fetch(&self) -> Result<Vec<u8>, JwksError> {
         self.fetched.fetch_add(1, Ordering::SeqCst);
         let keys = self.keys.lock().expect("no panic while locked").clone()?;
@@ -78,9 +78,9 @@ impl JwksSource for Arc<Document> {
     }
 }
 
-fn issuer(keys: Value) -> (Issuer, Arc<Document>) {
+fn issuer(keys: Value) -> (JwtIssuer, Arc<TestJwks>) {
     let document =
-        Arc::new(Document { keys: std::sync::Mutex::new(Ok(keys)), fetched: AtomicUsize::new(0) });
+        Arc::new(TestJwks { keys: std::sync::Mutex::new(Ok(keys)), fetched: AtomicUsize::new(0) });
     let config = JwtConfig {
         issuer: "https://id.example".to_owned(),
         audience: "aaep".to_owned(),
@@ -91,7 +91,7 @@ fn issuer(keys: Value) -> (Issuer, Arc<Document>) {
         hears: Hears::All,
         owners: Vec::new(),
     };
-    (Issuer::new(config, Box::new(Arc::clone(&document))), document)
+    (JwtIssuer::new(config, Box::new(Arc::clone(&document))), document)
 }
 
 fn claims() -> Value {
@@ -114,7 +114,7 @@ fn with(name: &str, value: Value) -> Value {
 #[test]
 fn a_token_of_each_algorithm_is_believed() {
     for algorithm in [Algorithm::ES256, Algorithm::EdDSA, Algorithm::RS256] {
-        let signer = Signer::new(algorithm, "k1");
+        let signer = TestSigner::new(algorithm, "k1");
         let (issuer, _) = issuer(json!([signer.jwk]));
         let principal = issuer.verify(&signer.sign(&claims()), at(0)).expect("believed");
         assert_eq!((principal.id.as_str(), principal.name.as_str()), ("jwt:ada", "ada"));
@@ -125,7 +125,7 @@ fn a_token_of_each_algorithm_is_believed() {
 
 #[test]
 fn an_algorithm_that_is_not_configured_is_refused() {
-    let signer = Signer::new(Algorithm::EdDSA, "k1");
+    let signer = TestSigner::new(Algorithm::EdDSA, "k1");
     let (mut issuer, _) = issuer(json!([signer.jwk]));
     issuer.config.algorithms = vec![JwtAlgorithm::Es256];
     assert_eq!(issuer.verify(&signer.sign(&claims()), at(0)), Err(JwtError::Algorithm));
@@ -133,7 +133,7 @@ fn an_algorithm_that_is_not_configured_is_refused() {
 
 #[test]
 fn a_public_key_is_never_a_shared_secret() {
-    let signer = Signer::new(Algorithm::RS256, "k1");
+    let signer = TestSigner::new(Algorithm::RS256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     let modulus = signer.jwk["n"].as_str().expect("a modulus");
     let document = signer.jwk.to_string();
@@ -158,8 +158,8 @@ fn a_shared_secret_among_the_keys_is_passed_over() {
 
 #[test]
 fn a_key_serves_its_own_algorithm_only() {
-    let rsa = Signer::new(Algorithm::RS256, "k1");
-    let ec = Signer::new(Algorithm::ES256, "k1");
+    let rsa = TestSigner::new(Algorithm::RS256, "k1");
+    let ec = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([rsa.jwk]));
     assert_eq!(issuer.verify(&ec.sign(&claims()), at(0)), Err(JwtError::UnknownKey));
     let mut for_encryption = ec.jwk.clone();
@@ -172,7 +172,7 @@ fn a_key_serves_its_own_algorithm_only() {
 
 #[test]
 fn an_unsigned_token_is_refused() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     let good = signer.sign(&claims());
     let payload = good.split('.').nth(1).expect("claims");
@@ -188,8 +188,8 @@ fn an_unsigned_token_is_refused() {
 
 #[test]
 fn a_changed_or_foreign_token_is_refused() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
-    let stranger = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
+    let stranger = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     assert_eq!(issuer.verify(&stranger.sign(&claims()), at(0)), Err(JwtError::Signature));
     let good = signer.sign(&with("scope", json!("listen")));
@@ -204,7 +204,7 @@ fn a_changed_or_foreign_token_is_refused() {
 
 #[test]
 fn the_name_of_a_key_is_only_compared() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, document) = issuer(json!([signer.jwk]));
     let mut header = Header::new(Algorithm::ES256);
     let long = "k".repeat(MAX_KID_BYTES + 1);
@@ -219,8 +219,8 @@ fn the_name_of_a_key_is_only_compared() {
 
 #[test]
 fn what_a_header_points_at_or_brings_is_ignored() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
-    let stranger = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
+    let stranger = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     let mut header = Header::new(Algorithm::ES256);
     header.kid = Some("k1".to_owned());
@@ -236,7 +236,8 @@ fn what_a_header_points_at_or_brings_is_ignored() {
 
 #[test]
 fn without_a_name_there_must_be_one_key_only() {
-    let (one, two) = (Signer::new(Algorithm::ES256, "k1"), Signer::new(Algorithm::ES256, "k2"));
+    let (one, two) =
+        (TestSigner::new(Algorithm::ES256, "k1"), TestSigner::new(Algorithm::ES256, "k2"));
     let token = one.sign_as(&Header::new(Algorithm::ES256), &claims());
     let (single, _) = issuer(json!([one.jwk]));
     assert!(single.verify(&token, at(0)).is_ok());
@@ -246,7 +247,7 @@ fn without_a_name_there_must_be_one_key_only() {
 
 #[test]
 fn claims_must_name_us_and_hold_now() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     for (name, value, expected) in [
         ("iss", json!("https://id.example/"), Some(JwtError::Issuer)),
@@ -283,7 +284,7 @@ fn claims_must_name_us_and_hold_now() {
 
 #[test]
 fn a_name_from_an_issuer_is_never_the_local_user() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let (issuer, _) = issuer(json!([signer.jwk]));
     let local = issuer.verify(&signer.sign(&with("sub", json!("local"))), at(0)).expect("believed");
     assert_ne!(local.id, Principal::local().id);
@@ -291,7 +292,7 @@ fn a_name_from_an_issuer_is_never_the_local_user() {
 
 #[test]
 fn scopes_may_have_a_prefix() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let (mut issuer, _) = issuer(json!([signer.jwk]));
     issuer.config.scope_prefix = "aaep:".to_owned();
     let token = signer.sign(&with("scope", json!("admin aaep:listen")));
@@ -301,7 +302,8 @@ fn scopes_may_have_a_prefix() {
 
 #[test]
 fn a_new_key_is_found_and_a_withdrawn_one_goes() {
-    let (old, new) = (Signer::new(Algorithm::ES256, "old"), Signer::new(Algorithm::ES256, "new"));
+    let (old, new) =
+        (TestSigner::new(Algorithm::ES256, "old"), TestSigner::new(Algorithm::ES256, "new"));
     let far = json!(NOW_S + 1_000_000);
     let (old_token, new_token) = (old.sign(&with("exp", far.clone())), new.sign(&with("exp", far)));
     let (issuer, document) = issuer(json!([old.jwk]));
@@ -316,7 +318,7 @@ fn a_new_key_is_found_and_a_withdrawn_one_goes() {
 
 #[test]
 fn keys_that_cannot_be_fetched_anew_are_believed_for_a_day() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let token = signer.sign(&with("exp", json!(NOW_S + 1_000_000)));
     let (issuer, document) = issuer(json!([signer.jwk]));
     assert!(issuer.verify(&token, at(0)).is_ok());
@@ -328,7 +330,7 @@ fn keys_that_cannot_be_fetched_anew_are_believed_for_a_day() {
 
 #[test]
 fn a_document_of_keys_is_bounded_and_may_be_garbage() {
-    let signer = Signer::new(Algorithm::ES256, "k1");
+    let signer = TestSigner::new(Algorithm::ES256, "k1");
     let token = signer.sign(&claims());
     let huge = json!("x".repeat(300_000));
     for (keys, expected) in [

@@ -1,4 +1,4 @@
-//! The table of requests from elsewhere: which are for us, and which pages may make them.
+//! Requests from elsewhere: which are meant for this hub, and which pages may make them.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! `tokens.toml`: read within bounds, written whole or not at all, for its owner alone.
+//! `tokens.toml`: read within bounds, written completely or not at all, readable by its owner alone.
 //!
-//! It knows nothing of who may come in.
+//! This file does not decide who may connect.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -18,7 +18,7 @@ const HEADER: &str =
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct TokenFileText {
     #[serde(default)]
     token: Vec<TokenText>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,14 +43,14 @@ struct AddressText {
     sha256: String,
 }
 
-/// All that the file says.
+/// The contents of the token file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Contents {
+pub(super) struct TokenFile {
     pub(super) tokens: Vec<Token>,
     pub(super) programs: Vec<AllowedProgram>,
 }
 
-impl Contents {
+impl TokenFile {
     pub(super) fn add_program(&mut self, program: AllowedProgram) -> Result<(), TokensError> {
         if self.programs.len() >= MAX_TOKENS {
             return Err(TokensError::TooMany);
@@ -60,28 +60,32 @@ impl Contents {
     }
 }
 
-/// By what a change of the file is noticed. All nothing, if there is no file.
+/// Shows whether the file has changed. The default stands for a missing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stamp {
+pub(super) struct TokenFileStamp {
     modified: Option<SystemTime>,
     bytes: u64,
     inode: u64,
 }
 
-impl Stamp {
+impl TokenFileStamp {
     pub(super) fn of(path: &Path) -> Self {
-        let Ok(metadata) = fs::metadata(path) else { return Stamp::default() };
-        Stamp { modified: metadata.modified().ok(), bytes: metadata.len(), inode: inode(&metadata) }
+        let Ok(metadata) = fs::metadata(path) else { return TokenFileStamp::default() };
+        TokenFileStamp {
+            modified: metadata.modified().ok(),
+            bytes: metadata.len(),
+            inode: inode(&metadata),
+        }
     }
 }
 
-/// Reads the file; nothing, if there is none.
-pub(super) fn read(path: &Path) -> Result<Contents, TokensError> {
+/// Reads the file. A missing file has no tokens.
+pub(super) fn read(path: &Path) -> Result<TokenFile, TokensError> {
     let unreadable = |error: io::Error| TokensError::Unreadable(path.to_owned(), error.to_string());
     let broken = |why: String| TokensError::Broken(path.to_owned(), why);
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TokenFile::default()),
         Err(error) => return Err(unreadable(error)),
     };
     if is_writable_by_others(&file.metadata().map_err(unreadable)?) {
@@ -93,8 +97,9 @@ pub(super) fn read(path: &Path) -> Result<Contents, TokensError> {
         return Err(TokensError::TooLarge(path.to_owned()));
     }
     let text = String::from_utf8(bytes).map_err(|_| broken("it is not UTF-8".to_owned()))?;
-    // The message alone: the full error shows lines of the file, and they may hold what is private.
-    let document: Document = toml::from_str(&text).map_err(|error| broken(place(&text, &error)))?;
+    // Only the message: the full error shows lines of the file, which may be private.
+    let document: TokenFileText =
+        toml::from_str(&text).map_err(|error| broken(place(&text, &error)))?;
     if document.token.len() > MAX_TOKENS || document.program.len() > MAX_TOKENS {
         return Err(TokensError::TooMany);
     }
@@ -124,11 +129,11 @@ pub(super) fn read(path: &Path) -> Result<Contents, TokensError> {
         };
         programs.push(AllowedProgram { name: program.name, allowed, address });
     }
-    Ok(Contents { tokens, programs })
+    Ok(TokenFile { tokens, programs })
 }
 
-/// Writes all of it into a file beside it and puts that in its place, so that nobody ever sees half.
-pub(super) fn write(path: &Path, contents: &Contents) -> Result<(), TokensError> {
+/// Writes a new file next to the old one and renames it, so that a reader never sees half of it.
+pub(super) fn write(path: &Path, contents: &TokenFile) -> Result<(), TokensError> {
     let unwritable = |error: io::Error| TokensError::Unwritable(path.to_owned(), error.to_string());
     let program = |it: &AllowedProgram| ProgramText {
         name: it.name.clone(),
@@ -138,7 +143,7 @@ pub(super) fn write(path: &Path, contents: &Contents) -> Result<(), TokensError>
             sha256: address.hash.to_hex(),
         }),
     };
-    let document = Document {
+    let document = TokenFileText {
         token: contents.tokens.iter().map(TokenText::from).collect(),
         program: contents.programs.iter().map(program).collect(),
     };
@@ -149,13 +154,13 @@ pub(super) fn write(path: &Path, contents: &Contents) -> Result<(), TokensError>
         .and_then(|()| fs::rename(&beside, path))
         .and_then(|()| sync_folder(path));
     if written.is_err() {
-        // The attempt is over; what remains of it is of no use to anyone.
+        // The attempt failed, and the rest of the file is useless.
         let _ = fs::remove_file(&beside);
     }
     written.map_err(unwritable)
 }
 
-/// Keeps other programs from changing the tokens until it is dropped.
+/// Keeps other programs from changing the tokens until the result is dropped.
 pub(super) fn lock(path: &Path) -> Result<File, TokensError> {
     let beside = sibling(path, ".lock");
     let unwritable = |error: io::Error| TokensError::Unwritable(beside.clone(), error.to_string());
@@ -176,7 +181,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The path with something added to the name of the file.
+/// The path with a suffix added to its file name.
 fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
@@ -213,7 +218,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-// Elsewhere the folder of the user's configuration is the user's own, and has no such modes.
+// On other systems the user's configuration folder belongs to the user, and there are no such modes.
 #[cfg(not(unix))]
 fn for_the_owner(_: &mut OpenOptions) {}
 

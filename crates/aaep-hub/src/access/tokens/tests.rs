@@ -1,4 +1,4 @@
-//! Tokens at work: what is written, what is believed, and when.
+//! Tokens in use: what is written, what is accepted, and when.
 
 use std::fs;
 
@@ -219,7 +219,7 @@ fn a_file_whose_mode_was_repaired_is_believed_again() {
 }
 
 fn write_as_owner(path: &Path, text: &str) {
-    // The file exists with its mode; where it does not, the mask of the process may be loose.
+    // An existing file keeps its mode; for a new one, the umask of the process may be too permissive.
     fs::write(path, text).expect("written");
     #[cfg(unix)]
     {

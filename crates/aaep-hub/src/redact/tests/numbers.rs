@@ -1,6 +1,6 @@
-//! Numbers of people that must go, numbers that must stay, and asks, which are told whole.
+//! Personal numbers that must be redacted, numbers that must stay, and asks, which are delivered whole.
 //!
-//! Cards and accounts are the ones that payment networks and banks publish for tests.
+//! Cards and accounts are those that payment networks and banks publish for tests.
 
 use super::*;
 
@@ -69,21 +69,21 @@ fn ibans_are_known_by_country_and_check_digits() {
 fn ordinary_numbers_stay() {
     let redactor = redactor();
     for text in [
-        // One digit off each.
+        // Each with one wrong digit.
         "4111111111111112 and 4111 1111 1111 1121 and DE88370400440532013000",
-        // Right by Luhn, but of nobody who gives out cards; a barcode; a phone's serial number.
+        // A correct Luhn digit, but no card issuer; a barcode; the serial number of a phone.
         "1234567812345670 4006381333931 356938035643809",
-        // Moments in seconds to nanoseconds, and written together.
+        // Times in seconds to nanoseconds, and a time without separators.
         "1716560531 1716560531342 1716560531342000 1716560531342000000 20260524142211342",
         // Decimals, versions, addresses, dates, phones.
         "0.4111111111111111 of 1.4111111111111111; v4.11.1; 192.168.0.1; 2026-05-24; +1 555-123-4567",
-        // Hashes, ids, UUIDs and the like.
+        // Hashes, ids, UUIDs and similar values.
         "a4111111111111111 evt_4111111111111111 4111111111111111f 0x4111111111111111",
         "550e8400-e29b-41d4-a716-446655440000 4111-1111-1111-1111-1111 9-4111-1111-1111-1111",
         "44444444-4444-4444-8444-444444444444",
         // Longer than any card.
         "41111111111111114111111111111111",
-        // What no social security number can be, and nine digits without a name.
+        // Impossible social security numbers, and nine digits without a name.
         "000-12-3456 666-12-3456 912-12-3456 123-00-4567 123-45-0000 123456789 123 45 6789",
         "1-123-45-6789 and 123-45-6789-1 and part a-123-45-6789",
         "Lines 1200 1300 1400 1500 1600 of 2000",

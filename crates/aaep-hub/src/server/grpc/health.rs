@@ -1,4 +1,4 @@
-//! How the hub is, for those who watch over services: the health service of gRPC.
+//! The gRPC health service, for programs that monitor services.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,20 +12,19 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use super::super::App;
+use super::super::ServerApp;
 use super::SERVICE;
 
-/// How often it is looked for those who watch.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the health is checked for watchers.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// The health of the hub.
-pub(super) struct HubHealth(pub(super) Arc<App>);
+pub(super) struct HubHealth(pub(super) Arc<ServerApp>);
 
-/// What somebody who watches hears.
+/// The stream of health changes for one watcher.
 #[derive(Debug)]
-pub(super) struct Watched(mpsc::Receiver<Result<HealthCheckResponse, Status>>);
+pub(super) struct HealthStream(mpsc::Receiver<Result<HealthCheckResponse, Status>>);
 
-impl Stream for Watched {
+impl Stream for HealthStream {
     type Item = Result<HealthCheckResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -35,7 +34,7 @@ impl Stream for Watched {
 
 #[tonic::async_trait]
 impl Health for HubHealth {
-    type WatchStream = Watched;
+    type WatchStream = HealthStream;
 
     async fn check(
         &self,
@@ -52,7 +51,7 @@ impl Health for HubHealth {
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,
-    ) -> Result<Response<Watched>, Status> {
+    ) -> Result<Response<HealthStream>, Status> {
         let (sender, watched) = mpsc::channel(1);
         let (app, service) = (Arc::clone(&self.0), request.into_inner().service);
         tokio::spawn(async move {
@@ -62,13 +61,13 @@ impl Health for HubHealth {
                 () = stop.finishing() => {}
             }
         });
-        Ok(Response::new(Watched(watched)))
+        Ok(Response::new(HealthStream(watched)))
     }
 }
 
-/// Tells how the hub is, now and whenever that changes, until nobody listens.
+/// Sends the health of the hub, now and whenever it changes, until the watcher leaves.
 async fn watch(
-    app: &App,
+    app: &ServerApp,
     service: &str,
     sender: &mpsc::Sender<Result<HealthCheckResponse, Status>>,
 ) {
@@ -80,13 +79,13 @@ async fn watch(
             return;
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
             () = sender.closed() => return,
         }
     }
 }
 
-fn status(app: &App, service: &str) -> ServingStatus {
+fn status(app: &ServerApp, service: &str) -> ServingStatus {
     match service {
         "" | SERVICE if app.hub.trouble().is_none() => ServingStatus::Serving,
         "" | SERVICE => ServingStatus::NotServing,

@@ -17,7 +17,7 @@ use super::{
     SET_ASIDE, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, SUBSCRIPTIONS, TABLE, each_table,
 };
 use crate::audit::verify;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
 use crate::store::{CommitError, OpenError, Retention, Store, event_ids, settled_shares};
 
@@ -94,8 +94,8 @@ impl From<io::Error> for BackupError {
     }
 }
 
-impl From<Fault> for BackupError {
-    fn from(fault: Fault) -> Self {
+impl From<StoreFault> for BackupError {
+    fn from(fault: StoreFault) -> Self {
         match CommitError::from(fault) {
             CommitError::Full => BackupError::Full,
             CommitError::Corrupt { .. } => BackupError::Incomplete,
@@ -252,7 +252,7 @@ fn store_rows(store: &Store, table: &str, rows: &[BackupRow]) -> Result<(), Back
         if is_known {
             Ok(Durability::Immediate)
         } else {
-            Err(Fault::Corrupt(format!("a table {table} is not known")))
+            Err(StoreFault::Corrupt(format!("a table {table} is not known")))
         }
     });
     Ok(stored.map(drop)?)
@@ -265,7 +265,7 @@ fn fill_table<K: Key + 'static, V: Value + 'static>(
     name: &str,
     rows: &[BackupRow],
     is_known: &mut bool,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     if definition.name() != name {
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn fill_table<K: Key + 'static, V: Value + 'static>(
         }
         let is_wide = |width: Option<usize>, bytes: &[u8]| width.is_none_or(|it| it == bytes.len());
         if !is_wide(K::fixed_width(), key) || !is_wide(V::fixed_width(), value) {
-            return Err(Fault::row("a backup"));
+            return Err(StoreFault::row("a backup"));
         }
         table.insert(K::from_bytes(key), V::from_bytes(value))?;
     }

@@ -3,10 +3,10 @@
 use aaep::SessionId;
 
 use super::{END, HEAD_BYTES, HEAD_END, MARK, StoreId, checksum};
-use crate::audit::{Hash, Head};
+use crate::audit::{ChainHead, Hash};
 use crate::store::asks;
 use crate::store::change::Change;
-use crate::store::fault::Fault;
+use crate::store::fault::StoreFault;
 use crate::store::log::PreparedEntry;
 use crate::store::table::{RowReader, parse};
 
@@ -49,7 +49,7 @@ pub(in crate::store) fn encode(
 }
 
 /// Decodes the content of a record.
-pub(in crate::store) fn decode(content: &[u8]) -> Result<DecodedCommit, Fault> {
+pub(in crate::store) fn decode(content: &[u8]) -> Result<DecodedCommit, StoreFault> {
     let mut row = RowReader::new(content, JOURNAL);
     let mut changes = Vec::new();
     for _ in 0..row.number()? {
@@ -59,7 +59,11 @@ pub(in crate::store) fn decode(content: &[u8]) -> Result<DecodedCommit, Fault> {
     for _ in 0..row.number()? {
         lines.push(line(&mut row)?);
     }
-    if row.is_empty() { Ok(DecodedCommit { changes, lines }) } else { Err(Fault::row(JOURNAL)) }
+    if row.is_empty() {
+        Ok(DecodedCommit { changes, lines })
+    } else {
+        Err(StoreFault::row(JOURNAL))
+    }
 }
 
 struct RecordWriter(Vec<u8>);
@@ -184,7 +188,7 @@ impl RecordWriter {
     }
 }
 
-fn change(row: &mut RowReader<'_>) -> Result<Change, Fault> {
+fn change(row: &mut RowReader<'_>) -> Result<Change, StoreFault> {
     Ok(match row.array::<1>()? {
         [1] => Change::Event {
             order: row.number()?,
@@ -225,12 +229,12 @@ fn change(row: &mut RowReader<'_>) -> Result<Change, Fault> {
             answer: row.sized()?.into(),
         },
         [11] => Change::SessionAbout { session_id: parsed(row)?, json: row.sized()?.into() },
-        _ => return Err(Fault::row(JOURNAL)),
+        _ => return Err(StoreFault::row(JOURNAL)),
     })
 }
 
-fn line(row: &mut RowReader<'_>) -> Result<PreparedEntry, Fault> {
-    let head = Head { seq: row.number()?, hash: Hash(row.array()?) };
+fn line(row: &mut RowReader<'_>) -> Result<PreparedEntry, StoreFault> {
+    let head = ChainHead { seq: row.number()?, hash: Hash(row.array()?) };
     let line = row.sized()?.to_vec();
     let session_id = match row.sized()? {
         [] => None,
@@ -242,7 +246,7 @@ fn line(row: &mut RowReader<'_>) -> Result<PreparedEntry, Fault> {
 }
 
 /// Parses text that is preceded by its length.
-fn parsed<T: std::str::FromStr>(row: &mut RowReader<'_>) -> Result<T, Fault> {
+fn parsed<T: std::str::FromStr>(row: &mut RowReader<'_>) -> Result<T, StoreFault> {
     parse(std::str::from_utf8(row.sized()?).ok(), JOURNAL)
 }
 
@@ -305,7 +309,7 @@ mod tests {
     }
 
     fn lines() -> Vec<PreparedEntry> {
-        let head = Head { seq: 4, hash: Hash([5; 32]) };
+        let head = ChainHead { seq: 4, hash: Hash([5; 32]) };
         let with = PreparedEntry {
             head,
             line: b"{}\n".to_vec(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::audit::{AdoptError, Broken, Hash, Head, Why, look, show, verify};
+use crate::audit::{AdoptError, Broken, ChainHead, Hash, Why, look, show, verify};
 use crate::store::{OpenOptions, SyncedAudit};
 
 /// A store whose audit file is safe up to the second entry, while two more are certain to be in the store only.
@@ -123,13 +123,13 @@ fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand()
     let path = folder.path().join("audit.jsonl");
     let Change::Audit(mut long) = entry("a", None) else { panic!("an entry") };
     long.who = Some("\u{e9}".repeat(500));
-    let mut head = Head { seq: 0, hash: Hash::ZERO };
+    let mut head = ChainHead { seq: 0, hash: Hash::ZERO };
     let mut text = Vec::new();
     while text.len() < 5 << 20 {
         text.extend(head.write(&long, None));
     }
     fs::write(&path, &text).expect("written");
-    let Head { seq, hash } = head;
+    let ChainHead { seq, hash } = head;
     let safe = SyncedAudit { first_seq: 1, seq, hash, bytes: text.len() as u64 };
     let check = |safe| {
         look(&path, safe, || Ok(std::iter::empty())).map_err(|error| match error {
