@@ -11,6 +11,7 @@ mod ending;
 mod history;
 mod languages;
 mod log_space;
+mod member_table;
 mod publish;
 mod shares;
 mod subscribers;
@@ -364,8 +365,7 @@ pub struct Engine {
     holdings: history::HistoryHoldings,
     /// The ended sessions, by when they leave memory.
     leaving: VecDeque<(u64, SessionKey)>,
-    members: Vec<Option<AudienceMember>>,
-    free: Vec<SubscriberKey>,
+    members: member_table::MemberTable,
     subscriptions: BTreeMap<SubscriptionId, SubscriberKey>,
     /// Former subscription ids that a subscriber may still use, because the message with its new id was lost.
     former_ids: BTreeMap<SubscriptionId, SubscriberKey>,
@@ -411,8 +411,7 @@ impl Engine {
             log_space: log_space::LogSpace::default(),
             holdings: history::HistoryHoldings::default(),
             leaving: VecDeque::new(),
-            members: Vec::new(),
-            free: Vec::new(),
+            members: member_table::MemberTable::default(),
             subscriptions: BTreeMap::new(),
             former_ids: BTreeMap::new(),
             former_id_of: BTreeMap::new(),
@@ -511,7 +510,7 @@ impl Engine {
     /// The subscriber that has been away longest, of this principal or of all.
     pub fn oldest_away(&self, principal: Option<Principal>) -> Option<SubscriberKey> {
         let away = self.subscriptions.values().filter_map(|subscriber| {
-            let member = self.members.get(*subscriber as usize)?.as_ref()?;
+            let member = self.members.get(*subscriber)?;
             match member.presence {
                 MemberPresence::Away(since) => Some((since, *subscriber, member.principal)),
                 _ => None,
@@ -531,7 +530,7 @@ impl Engine {
     /// subscribers that are due.
     pub fn held_subscribers(&self) -> usize {
         let is_here = |key: SubscriberKey| {
-            let member = self.members.get(key as usize).and_then(Option::as_ref);
+            let member = self.members.get(key);
             member.is_some_and(|member| member.presence == MemberPresence::Here)
         };
         self.due.iter().filter(|(_, subscriber)| is_here(*subscriber)).count()
@@ -580,7 +579,7 @@ impl Engine {
     /// Which agents the subscriber of this subscription hears, if the subscription exists.
     pub fn hears_of(&self, id: &SubscriptionId) -> Option<&Hears> {
         let key = *self.subscriptions.get(id)?;
-        let member = self.members.get(key as usize)?.as_ref()?;
+        let member = self.members.get(key)?;
         Some(&member.agreed.hears)
     }
 
@@ -622,7 +621,7 @@ impl Engine {
     /// The subscriber and the principal of a subscription, if it exists.
     pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, Principal)> {
         let key = *self.subscriptions.get(id)?;
-        let member = self.members.get(key as usize)?.as_ref()?;
+        let member = self.members.get(key)?;
         Some((key, member.principal))
     }
 

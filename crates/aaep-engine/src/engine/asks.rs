@@ -69,7 +69,7 @@ impl Engine {
             audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, tags));
         let members = able_to_answer.flat_map(|audience| &audience.subscribers.members);
         let may_reply = move |key: &&SubscriberKey| {
-            let member = self.members.get(**key as usize).and_then(Option::as_ref);
+            let member = self.members.get(**key);
             member.is_some_and(|member| member.may_reply && member.principal != asks)
         };
         members.filter(may_reply).copied()
@@ -82,7 +82,7 @@ impl Engine {
         let Some(ask) = self.asks.get(token) else { return };
         let mut until = Some(ask.grace_until_us);
         for subscriber in &ask.told {
-            match self.members.get(*subscriber as usize).and_then(Option::as_ref) {
+            match self.members.get(*subscriber) {
                 Some(AudienceMember { presence: MemberPresence::Away(since), .. }) => {
                     until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
                 }
@@ -230,7 +230,7 @@ impl Engine {
         token: &ReplyToken,
     ) -> Result<&PendingAsk, ReplyRefusal> {
         let subscriber = self.subscriptions.get(subscription).copied();
-        let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
+        let member = subscriber.and_then(|key| self.members.get(key));
         let (Some(subscriber), Some(member)) = (subscriber, member) else {
             return Err(ReplyRefusal::NotYourSubscription);
         };
@@ -263,7 +263,7 @@ impl Engine {
     /// Whether a subscription was sent an ask that is still open.
     pub fn was_sent_ask(&self, subscription: &SubscriptionId, token: &ReplyToken) -> bool {
         let Some(subscriber) = self.subscriptions.get(subscription).copied() else { return false };
-        let member = self.members.get(subscriber as usize).and_then(Option::as_ref);
+        let member = self.members.get(subscriber);
         self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, subscriber, it))
     }
 

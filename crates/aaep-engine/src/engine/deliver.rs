@@ -54,7 +54,7 @@ impl Engine {
             let others = &audience.subscribers;
             let others = if entry.is_critical { &others.connected } else { &others.ready };
             for subscriber in others {
-                let Some(Some(member)) = members.get_mut(*subscriber as usize) else { continue };
+                let Some(member) = members.get_mut(*subscriber) else { continue };
                 told.push((
                     *subscriber,
                     proceed(member, *subscriber, (audience, config.at_a_time), now, primary, out),
@@ -71,7 +71,7 @@ impl Engine {
 
     /// Handles a subscriber that is due: a held event can go, or its time to reconnect is over.
     pub(super) fn wake(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         member.due_us = NEVER;
         match member.presence {
             MemberPresence::Away(since) => {
@@ -113,7 +113,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Engine { audiences, members, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         if member.presence != MemberPresence::Here || member.awaits_wire {
             return;
@@ -130,7 +130,7 @@ impl Engine {
     /// Delivers what a subscriber may receive now, after the summaries.
     pub(super) fn tell_more(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         let held = self.proceed_now(now, subscriber, out);
-        if let Some(Some(member)) = self.members.get(subscriber as usize)
+        if let Some(member) = self.members.get(subscriber)
             && let Some(audience) = self.audiences.get_mut(&member.agreed.audience)
         {
             audience.trim(0);
@@ -144,7 +144,7 @@ impl Engine {
     /// restart, a critical event that arrived last says how far a subscriber is only if it overtook nothing.
     /// With a rate or a pace that happens all the time, so it is not stored for those.
     fn note_order(&mut self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         let has_strayed = member.cursor.has_strayed();
         if !has_strayed || member.limits.is_some() || member.in_order_after == self.newest {
             return;
@@ -160,7 +160,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) -> Option<HeldUntil> {
         let Engine { audiences, members, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return None };
+        let member = members.get_mut(subscriber)?;
         if member.presence != MemberPresence::Here {
             return None;
         }
@@ -170,7 +170,7 @@ impl Engine {
 
     /// Files a subscriber in the lists by what the next event means for it.
     fn file_subscriber(&mut self, subscriber: SubscriberKey, held: Option<HeldUntil>) {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
+        let Some(member) = self.members.get(subscriber) else { return };
         if member.presence != MemberPresence::Here {
             return;
         }
@@ -179,7 +179,7 @@ impl Engine {
         self.leave_lists(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(audience) = audiences.get_mut(&key) else { return };
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         if is_plain && held.is_none() {
             member.slot = SubscriberKey::try_from(audience.subscribers.unlimited.len()).ok();
             audience.subscribers.unlimited.push(subscriber);
@@ -198,12 +198,12 @@ impl Engine {
     /// in none of them, and its subscription still ends when it is due.
     pub(super) fn leave_lists(&mut self, subscriber: SubscriberKey) {
         let is_away = |member: &AudienceMember| matches!(member.presence, MemberPresence::Away(_));
-        if self.members.get(subscriber as usize).and_then(Option::as_ref).is_none_or(is_away) {
+        if self.members.get(subscriber).is_none_or(is_away) {
             return;
         }
         self.forget_due(subscriber);
         let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get_mut(&member.agreed.audience) else { return };
         audience.subscribers.ready.remove(&subscriber);
         audience.subscribers.connected.remove(&subscriber);
@@ -213,14 +213,14 @@ impl Engine {
             let unlimited = &mut audience.subscribers.unlimited;
             unlimited.swap_remove(slot as usize);
             let moved = unlimited.get(slot as usize).copied();
-            if let Some(Some(moved)) = moved.map(|it| members[it as usize].as_mut()) {
+            if let Some(moved) = moved.and_then(|it| members.get_mut(it)) {
                 moved.slot = Some(slot);
             }
         }
     }
 
     pub(super) fn set_due(&mut self, subscriber: SubscriberKey, at_us: u64) {
-        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+        if let Some(member) = self.members.get_mut(subscriber) {
             let before = std::mem::replace(&mut member.due_us, at_us);
             if before == at_us {
                 return;

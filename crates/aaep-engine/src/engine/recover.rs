@@ -256,7 +256,7 @@ impl Engine {
                 let next = self.next_order;
                 let newcomer = NewSubscriber { principal, may_reply, hears };
                 let subscriber = self.add(id, &newcomer, agreed, next);
-                if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+                if let Some(member) = self.members.get_mut(subscriber) {
                     member.presence = MemberPresence::Away(now.monotonic_us);
                     member.start = SubscriptionStart::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;

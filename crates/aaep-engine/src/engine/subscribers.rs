@@ -82,7 +82,7 @@ impl Engine {
         mut request: SubscriptionRequest,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else {
+        let Some(member) = self.members.get(subscriber) else {
             out.push(Output::NoSuchSubscription);
             return;
         };
@@ -117,7 +117,7 @@ impl Engine {
             out.push(Output::NoSuchSubscription);
             return;
         };
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
+        let Some(member) = self.members.get(subscriber) else { return };
         let agreed = Arc::clone(&member.agreed);
         let mut change = change.clone();
         if !member.may_reply {
@@ -165,7 +165,7 @@ impl Engine {
         subscriber: SubscriberKey,
         agreed: &Arc<SubscriptionTerms>,
     ) -> bool {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return false };
+        let Some(member) = self.members.get(subscriber) else { return false };
         let (principal, before) = (member.principal, Arc::clone(&member.agreed));
         let is_away = matches!(member.presence, MemberPresence::Away(_));
         let from = if is_away { member.needs_from } else { self.needs_from(subscriber) };
@@ -175,7 +175,7 @@ impl Engine {
         self.enter_audience(principal, agreed, from);
         self.leave_lists(subscriber);
         let Engine { audiences, members, sessions, next_order, newest, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return false };
+        let Some(member) = members.get_mut(subscriber) else { return false };
         let old_key = member.agreed.audience.clone();
         let moves = old_key != agreed.audience;
         if moves || member.limits.is_some() {
@@ -239,7 +239,7 @@ impl Engine {
         reason: EndReason,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
+        let Some(member) = self.members.get(subscriber) else { return };
         if !matches!(member.presence, MemberPresence::Away(_)) {
             let message = Box::new(SubscriptionClose {
                 subscription_id: member.id.clone(),
@@ -261,7 +261,7 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         if matches!(member.presence, MemberPresence::Away(_)) {
             return;
         }
@@ -276,7 +276,7 @@ impl Engine {
     fn mark_away(&mut self, now: Now, subscriber: SubscriberKey) {
         let needs_from = self.needs_from(subscriber);
         let Engine { audiences, members, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let audience = audiences.get(&member.agreed.audience);
         let at = member.cursor.at;
         let is_level = at == member.cursor.critical_at && member.cursor.is_plain();
@@ -296,21 +296,21 @@ impl Engine {
 
     pub(super) fn block(&mut self, subscriber: SubscriberKey) {
         let is_here = |it: &AudienceMember| it.presence == MemberPresence::Here;
-        if self.members.get(subscriber as usize).and_then(Option::as_ref).is_some_and(is_here) {
+        if self.members.get(subscriber).is_some_and(is_here) {
             self.leave_lists(subscriber);
-            if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+            if let Some(member) = self.members.get_mut(subscriber) {
                 member.presence = MemberPresence::Blocked;
             }
         }
     }
 
     pub(super) fn unblock(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         let did_await_wire = std::mem::take(&mut member.awaits_wire);
         match member.presence {
             MemberPresence::Blocked => {
                 self.check_for_gap(subscriber);
-                if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+                if let Some(member) = self.members.get_mut(subscriber) {
                     member.presence = MemberPresence::Here;
                 }
                 self.deliver_missed(now, subscriber, out);
@@ -323,7 +323,7 @@ impl Engine {
     /// The subscriber of a subscription, if it belongs to this principal.
     fn owned(&self, principal: Principal, subscription: &SubscriptionId) -> Option<SubscriberKey> {
         let subscriber = *self.subscriptions.get(subscription)?;
-        let member = self.members.get(subscriber as usize)?.as_ref()?;
+        let member = self.members.get(subscriber)?;
         (member.principal == principal).then_some(subscriber)
     }
 
@@ -331,7 +331,7 @@ impl Engine {
     fn owned_until_now(&self, principal: Principal, id: &SubscriptionId) -> Option<SubscriberKey> {
         let formerly = || {
             let subscriber = *self.former_ids.get(id)?;
-            let member = self.members.get(subscriber as usize)?.as_ref()?;
+            let member = self.members.get(subscriber)?;
             (member.principal == principal).then_some(subscriber)
         };
         self.owned(principal, id).or_else(formerly)
@@ -386,14 +386,11 @@ impl Engine {
             needs_from: 0,
             sent_last: None,
         };
-        let subscriber = self.free.pop().unwrap_or_else(|| {
-            self.members.push(None);
-            SubscriberKey::try_from(self.members.len() - 1).unwrap_or(SubscriberKey::MAX)
-        });
-        if let Some(audience) = self.audiences.get_mut(&member.agreed.audience) {
+        let audience = member.agreed.audience.clone();
+        let subscriber = self.members.insert(member);
+        if let Some(audience) = self.audiences.get_mut(&audience) {
             audience.subscribers.members.insert(subscriber);
         }
-        self.members[subscriber as usize] = Some(member);
         self.subscriptions.insert(id, subscriber);
         subscriber
     }
@@ -406,7 +403,7 @@ impl Engine {
         may_reply: bool,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         member.may_reply = may_reply;
         let old = std::mem::replace(&mut member.id, id.clone());
         self.subscriptions.remove(&old);
@@ -416,7 +413,7 @@ impl Engine {
 
     /// Emits the subscription to be stored.
     pub(super) fn remember(&self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
+        let Some(member) = self.members.get(subscriber) else { return };
         out.push(Output::Remember(Box::new(Subscription {
             subscription_id: member.id.clone(),
             principal: member.principal,
@@ -461,7 +458,7 @@ impl Engine {
 
     /// From which global order on a subscriber will need the log of its audience when it reconnects.
     fn needs_from(&self, subscriber: SubscriberKey) -> u64 {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return 0 };
+        let Some(member) = self.members.get(subscriber) else { return 0 };
         let Some(audience) = self.audiences.get(&member.agreed.audience) else { return 0 };
         let at = member.cursor.at.min(member.cursor.critical_at);
         let order = if at >= audience.end() { self.next_order } else { audience.order_before(at) };
@@ -482,7 +479,7 @@ impl Engine {
     pub(super) fn remove(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
         self.leave_lists(subscriber);
         self.forget_due(subscriber);
-        if let Some(member) = self.members.get_mut(subscriber as usize).and_then(Option::take) {
+        if let Some(member) = self.members.remove(subscriber) {
             if !matches!(member.presence, MemberPresence::Away(_)) {
                 self.release_log_space(member.principal, &member.agreed.audience);
             }
@@ -493,7 +490,6 @@ impl Engine {
             }
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&subscriber);
-            self.free.push(subscriber);
             for token in self.take_asked(subscriber, &member.asked) {
                 self.check_answerable(now, &token, out);
             }

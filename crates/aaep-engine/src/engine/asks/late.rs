@@ -41,13 +41,13 @@ impl Engine {
         let (order, session) = (ask.order, ask.session);
         self.count_ask(ask.principal, &ask.event, true);
         for subscriber in &ask.told {
-            if let Some(Some(member)) = self.members.get_mut(*subscriber as usize) {
+            if let Some(member) = self.members.get_mut(*subscriber) {
                 member.asked.orders.push(order);
             }
         }
         let many = MANY_ASKED.max(2 * self.asks.len());
         for subscriber in &ask.told {
-            if let Some(Some(member)) = self.members.get_mut(*subscriber as usize)
+            if let Some(member) = self.members.get_mut(*subscriber)
                 && member.asked.orders.len() > many
             {
                 let open = &self.ask_tokens;
@@ -102,7 +102,7 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return };
+        let Some(member) = self.members.get(subscriber) else { return };
         for token in self.open_asks_of(&member.asked) {
             self.check_answerable(now, &token, out);
         }
@@ -131,7 +131,7 @@ impl Engine {
         is_meant: impl Fn(&PendingAsk) -> bool,
     ) {
         let Engine { members, asks, ask_tokens, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let SubscriberAsks { orders, late } = &mut member.asked;
         for order in orders {
             let ask = ask_tokens.get(order).and_then(|token| asks.get(token));
@@ -148,14 +148,14 @@ impl Engine {
         &mut self,
         subscriber: SubscriberKey,
     ) -> Vec<ReplyToken> {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return Vec::new() };
+        let Some(member) = self.members.get(subscriber) else { return Vec::new() };
         let is_unable =
             |token: &ReplyToken| self.asks.get(token).is_some_and(|ask| !member.can_answer(ask));
         let mut unable = self.open_asks_of(&member.asked);
         unable.retain(is_unable);
         for token in &unable {
             if let Some(ask) = self.asks.get_mut(token)
-                && let Some(Some(member)) = self.members.get_mut(subscriber as usize)
+                && let Some(member) = self.members.get_mut(subscriber)
             {
                 ask.told.remove(&subscriber);
                 let order = ask.order;
@@ -193,12 +193,12 @@ impl Engine {
     /// Queues every open ask that the subscriber may answer and did not receive. An ask that will arrive with
     /// the log is not sent late as well.
     pub(in crate::engine) fn note_late(&mut self, subscriber: SubscriberKey) {
-        let member = self.members.get(subscriber as usize).and_then(Option::as_ref);
+        let member = self.members.get(subscriber);
         let may_reply = member.filter(|it| it.presence == MemberPresence::Here && it.may_reply);
         let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.agreed.hears));
         self.work.count_asks(heard.len());
         let Engine { audiences, members, asks, ask_tokens, .. } = self;
-        if let Some(Some(member)) = members.get_mut(subscriber as usize)
+        if let Some(member) = members.get_mut(subscriber)
             && member.presence == MemberPresence::Here
             && let Some(audience) = audiences.get(&member.agreed.audience)
         {
@@ -226,7 +226,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Engine { audiences, members, asks, ask_tokens, primary, config, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         if member.presence != MemberPresence::Here || member.awaits_wire {
             return;

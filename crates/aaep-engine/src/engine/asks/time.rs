@@ -107,7 +107,7 @@ impl Engine {
     ) -> Result<(), ReplyRefusal> {
         self.check_reply(now, principal, subscription, token)?;
         let subscriber = self.subscriptions.get(subscription).copied();
-        let member = subscriber.and_then(|key| self.members.get(key as usize)?.as_ref());
+        let member = subscriber.and_then(|key| self.members.get(key));
         let is_granted = member.is_some_and(|member| request.is_granted(&member.agreed.terms));
         if is_granted { Ok(()) } else { Err(ReplyRefusal::NotGranted) }
     }
@@ -116,7 +116,7 @@ impl Engine {
     /// connected, and all that are connected negotiated it.
     pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a u32>) -> bool {
         let here = told
-            .filter_map(|subscriber| self.members.get(*subscriber as usize)?.as_ref())
+            .filter_map(|subscriber| self.members.get(*subscriber))
             .filter(|member| !matches!(member.presence, MemberPresence::Away(_)));
         let mut is_anyone = false;
         let mut here = here.inspect(|_| is_anyone = true);
@@ -127,7 +127,7 @@ impl Engine {
     pub(super) fn stop_waiting(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token).filter(|ask| ask.time.is_waiting()) else { return };
         let is_anyone = ask.told.iter().any(|subscriber| {
-            let member = self.members.get(*subscriber as usize).and_then(Option::as_ref);
+            let member = self.members.get(*subscriber);
             member.is_some_and(|member| !matches!(member.presence, MemberPresence::Away(_)))
         });
         if !is_anyone || self.may_wait(ask.told.iter()) {

@@ -44,8 +44,8 @@ impl Engine {
                     let critical_at = last.and_then(|last| self.position_after(subscriber, last));
                     self.restart_after_gap(subscriber, last);
                     // Critical events that are still in the log are delivered all the same.
-                    if let (Some(Some(member)), Some(at)) =
-                        (self.members.get_mut(subscriber as usize), critical_at)
+                    if let (Some(member), Some(at)) =
+                        (self.members.get_mut(subscriber), critical_at)
                     {
                         member.cursor.critical_at = at;
                     }
@@ -59,7 +59,7 @@ impl Engine {
 
     /// The position right after an event in the log of a subscriber's audience.
     fn position_after(&self, subscriber: SubscriberKey, id: &EventId) -> Option<u64> {
-        let member = self.members.get(subscriber as usize)?.as_ref()?;
+        let member = self.members.get(subscriber)?;
         let position = self.audiences.get(&member.agreed.audience)?.position_of(id)?;
         Some(position + 1)
     }
@@ -108,20 +108,20 @@ impl Engine {
     /// Rewinds a subscriber whose wire is full to right after an event: later events were not sent.
     pub(in super::super) fn unsend(&mut self, subscriber: SubscriberKey, last: &EventId) {
         let is_away = |it: &AudienceMember| matches!(it.presence, MemberPresence::Away(_));
-        if self.members.get(subscriber as usize).and_then(Option::as_ref).is_none_or(is_away) {
+        if self.members.get(subscriber).is_none_or(is_away) {
             return;
         }
         if !self.rewind(subscriber, Some(last)) {
             self.restart_after_gap(subscriber, Some(last));
         }
-        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+        if let Some(member) = self.members.get_mut(subscriber) {
             member.presence = MemberPresence::Blocked;
         }
     }
 
     /// Delivers to a subscriber that is back what it may receive now.
     fn continue_delivery(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+        if let Some(member) = self.members.get_mut(subscriber) {
             member.awaits_wire = false;
         }
         self.check_for_gap(subscriber);
@@ -161,7 +161,7 @@ impl Engine {
     /// Marks a subscriber as connected. If it was away, wakes its audience with as much of the log as it
     /// needs.
     fn return_to_audience(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+        let Some(member) = self.members.get_mut(subscriber) else { return };
         let was = std::mem::replace(&mut member.presence, MemberPresence::Here);
         if !matches!(was, MemberPresence::Away(_)) {
             return;
@@ -185,7 +185,7 @@ impl Engine {
         let Some(last) = last else { return self.rewind_to_start(subscriber) };
         let in_order_from = self.in_order_from(subscriber);
         let Engine { audiences, members, sessions, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return false };
+        let Some(member) = members.get_mut(subscriber) else { return false };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return false };
         // Which events overtook others is known only since the subscription started here.
         let in_order = member.limits.is_none() && member.missing.is_none();
@@ -209,7 +209,7 @@ impl Engine {
     /// From which global order on a subscriber was sent everything in order, as far as that was stored before
     /// a restart.
     fn in_order_from(&self, subscriber: SubscriberKey) -> u64 {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return u64::MAX };
+        let Some(member) = self.members.get(subscriber) else { return u64::MAX };
         let Some(after) = member.in_order_after.as_ref() else { return 0 };
         // If the event is no longer in memory, nothing is known.
         self.order_of(after).map_or(u64::MAX, |order| order + 1)
@@ -220,7 +220,7 @@ impl Engine {
     /// again.
     fn rewind_to_start(&mut self, subscriber: SubscriberKey) -> bool {
         let Engine { audiences, members, sessions, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return false };
+        let Some(member) = members.get_mut(subscriber) else { return false };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return false };
         let snapshot = match &member.start {
             SubscriptionStart::AtOrder(order) => {
@@ -251,7 +251,7 @@ impl Engine {
     /// that is possible. With a rate or a pace it is not, because they let some events overtake others.
     fn resume_without_memory(&mut self, subscriber: SubscriberKey, last: &EventId) -> bool {
         let Engine { audiences, members, sessions, event_ids, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return false };
+        let Some(member) = members.get_mut(subscriber) else { return false };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return false };
         if member.limits.is_some() {
             return false;
@@ -288,7 +288,7 @@ impl Engine {
     /// Makes the current position the start of a subscription that continues an earlier one.
     fn mark_start(&mut self, subscriber: SubscriberKey) {
         let Engine { audiences, members, next_order, .. } = self;
-        if let Some(Some(member)) = members.get_mut(subscriber as usize)
+        if let Some(member) = members.get_mut(subscriber)
             && let Some(audience) = audiences.get(&member.agreed.audience)
         {
             let snapshot = member.cursor.snapshot(audience, *next_order);
@@ -300,7 +300,7 @@ impl Engine {
     fn start_fresh(&mut self, subscriber: SubscriberKey) {
         self.leave_lists(subscriber);
         let Engine { audiences, members, sessions, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.agreed));
         member.cursor.go_to_end(audience);
@@ -320,7 +320,7 @@ impl Engine {
 
     fn skip_to_present(&mut self, subscriber: SubscriberKey, missing_after: Option<&EventId>) {
         self.start_fresh(subscriber);
-        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+        if let Some(member) = self.members.get_mut(subscriber) {
             member.missing = Some(Box::new(MissedEvents { after: missing_after.cloned() }));
             member.cursor.owe_gap();
             // What it was sent before is forgotten.
@@ -332,7 +332,7 @@ impl Engine {
     /// Chooses where to tell of a gap that is still owed: in the running sessions, or else in the next one.
     fn schedule_gap_notice(&mut self, subscriber: SubscriberKey) {
         let Engine { members, sessions, owed_gaps, .. } = self;
-        let Some(Some(member)) = members.get_mut(subscriber as usize) else { return };
+        let Some(member) = members.get_mut(subscriber) else { return };
         if !member.cursor.owes_gap() || member.cursor.owes_summaries() {
             return;
         }
@@ -351,7 +351,7 @@ impl Engine {
         subscriber: SubscriberKey,
         held: Option<HeldUntil>,
     ) -> Option<HeldUntil> {
-        let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return held };
+        let Some(member) = self.members.get_mut(subscriber) else { return held };
         let is_known = member.cursor.owes_summaries() || self.owed_gaps.contains(&subscriber);
         if !member.cursor.owes_gap() || is_known || member.awaits_wire {
             return held;
@@ -364,7 +364,7 @@ impl Engine {
     /// If the log no longer reaches back to where a subscriber is, starts it with the present. Returns
     /// whether open asks must then be sent again.
     pub(in super::super) fn check_for_gap(&mut self, subscriber: SubscriberKey) -> bool {
-        let Some(Some(member)) = self.members.get(subscriber as usize) else { return false };
+        let Some(member) = self.members.get(subscriber) else { return false };
         let Some(audience) = self.audiences.get(&member.agreed.audience) else { return false };
         let is_away = matches!(member.presence, MemberPresence::Away(_));
         if is_away || member.slot.is_some() || !member.cursor.fell_behind(audience) {
@@ -389,7 +389,7 @@ impl Engine {
         }
         self.skip_to_present(subscriber, None);
         // Critical events that are still in the log are delivered all the same.
-        if let Some(Some(member)) = self.members.get_mut(subscriber as usize) {
+        if let Some(member) = self.members.get_mut(subscriber) {
             member.cursor.critical_at = critical_at;
         }
         must_be_asked
@@ -405,7 +405,7 @@ impl Engine {
         let Engine { owed_gaps, members, sessions, .. } = self;
         let Some(session) = sessions.get(&key) else { return };
         let hears = |subscriber: &SubscriberKey| {
-            let member = members.get(*subscriber as usize).and_then(Option::as_ref);
+            let member = members.get(*subscriber);
             let is_here =
                 |member: &AudienceMember| !matches!(member.presence, MemberPresence::Away(_));
             let member = member.filter(|member| is_here(member));
@@ -415,7 +415,7 @@ impl Engine {
         for subscriber in told {
             self.owed_gaps.remove(&subscriber);
             self.leave_lists(subscriber);
-            if let Some(Some(member)) = self.members.get_mut(subscriber as usize)
+            if let Some(member) = self.members.get_mut(subscriber)
                 && member.cursor.owes_gap()
             {
                 member.cursor.owe_summaries(std::iter::once(key));
@@ -434,7 +434,7 @@ impl Engine {
         // The others follow in the next batch, like everything else.
         let end = out.len() + self.config.at_a_time.max(1);
         while out.len() < end {
-            let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+            let Some(member) = self.members.get_mut(subscriber) else { return };
             if member.presence != MemberPresence::Here || !member.cursor.owes_summaries() {
                 return;
             }
@@ -449,7 +449,7 @@ impl Engine {
                 self.schedule_gap_notice(subscriber);
                 continue;
             };
-            let Some(Some(member)) = self.members.get_mut(subscriber as usize) else { return };
+            let Some(member) = self.members.get_mut(subscriber) else { return };
             let Some(audience) = self.audiences.get(&member.agreed.audience) else { return };
             if let Some(limits) = &mut member.limits {
                 limits.spend(now.monotonic_us, &event.payload);
@@ -471,7 +471,7 @@ impl Engine {
 
     /// What is going on in a session, in one event.
     fn summary(&mut self, now: Now, key: SessionKey, subscriber: SubscriberKey) -> Option<Event> {
-        let member = self.members.get(subscriber as usize)?.as_ref()?;
+        let member = self.members.get(subscriber)?;
         let audience = self.audiences.get(&member.agreed.audience)?;
         let next = || member.cursor.next_of(key, audience).filter(|unit| !unit.is_deleted());
         let session = self.sessions.get(&key);
