@@ -1,7 +1,7 @@
-//! The functions that C sees. Nothing is decided here.
+//! The functions that C sees. They only convert; the other files decide.
 //!
-//! A panic never goes into C: it becomes an error. Every unsafe block says what the caller promises, and the
-//! header says the same to the caller.
+//! A panic never crosses into C: it becomes an error. Every unsafe block states what the caller promises, and the
+//! header tells the caller the same.
 
 #![expect(unsafe_code, reason = "pointers from C; see docs/decisions/unsafe-in-the-c-binding.md")]
 
@@ -11,22 +11,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::time::Duration;
 
-use crate::subscribers::{self, Next};
+use crate::subscribers::{self, NextResult};
 
 /// There is news, as a line of JSON.
 pub const AAEP_NEWS: c_int = 1;
-/// Nothing new came in time.
+/// Nothing new arrived in time.
 pub const AAEP_NOTHING: c_int = 0;
-/// The subscription is over, and nothing more comes.
+/// The subscription has ended, and nothing more arrives.
 pub const AAEP_OVER: c_int = -1;
-/// It could not be done; `aaep_last_error` says why.
+/// The call failed; `aaep_last_error` says why.
 pub const AAEP_ERROR: c_int = -2;
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Subscribes to the producer at an address. Gives the number of a subscriber, or 0.
+/// Subscribes to the producer at an address. Returns the number of a subscriber, or 0.
 ///
 /// # Safety
 /// `url` and `options` are null or texts that end with a zero byte and stay as they are during the call.
@@ -41,11 +41,11 @@ pub unsafe extern "C" fn aaep_connect(url: *const c_char, options: *const c_char
     })
 }
 
-/// Waits for what is new, at most so many milliseconds; a negative number waits for as long as it takes.
-/// Puts a line of JSON where `line` points, to be given back with `aaep_free`.
+/// Waits for news, at most this many milliseconds; a negative number waits without limit. Stores a line of JSON
+/// at `line`, to be freed with `aaep_free`.
 ///
 /// # Safety
-/// `line` is null or points to a place for a pointer that nobody else uses during the call.
+/// `line` is null or points to a pointer that nobody else uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aaep_next(
     subscriber: u64,
@@ -56,22 +56,22 @@ pub unsafe extern "C" fn aaep_next(
         if line.is_null() {
             return Err("There is no place for the line.".to_owned());
         }
-        // SAFETY: it is not null, and the caller promises that it points to a place for a pointer.
+        // SAFETY: it is not null, and the caller promises that it points to a pointer.
         unsafe { line.write(ptr::null_mut()) };
         let time = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         let news = match subscribers::next(subscriber, time)? {
-            Next::News(news) => news,
-            Next::Nothing => return Ok(AAEP_NOTHING),
-            Next::Over => return Ok(AAEP_OVER),
+            NextResult::News(news) => news,
+            NextResult::Nothing => return Ok(AAEP_NOTHING),
+            NextResult::Over => return Ok(AAEP_OVER),
         };
         let news = CString::new(news).map_err(|_| "The news cannot be written for C.")?;
-        // SAFETY: as above, and nothing has used the place since.
+        // SAFETY: as above, and nothing has used the pointer since.
         unsafe { line.write(news.into_raw()) };
         Ok(AAEP_NEWS)
     })
 }
 
-/// Says what the person answered, or wants of the time to answer. 1 if it is on its way, otherwise
+/// Sends the person's answer, or a request about the time to answer. Returns 1 if it is on its way, otherwise
 /// [`AAEP_ERROR`].
 ///
 /// # Safety
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn aaep_reply(subscriber: u64, reply: *const c_char) -> c_
     })
 }
 
-/// Says goodbye. Nothing happens if the subscriber is closed already.
+/// Closes a subscriber. Does nothing if it is already closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn aaep_close(subscriber: u64) {
     guarded((), || {
@@ -94,22 +94,22 @@ pub extern "C" fn aaep_close(subscriber: u64) {
     });
 }
 
-/// Why the last call of this thread failed; empty if it did not. Stays as it is until the next call of this
+/// Why the last call of this thread failed; empty if it did not. The text stays valid until the next call of this
 /// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn aaep_last_error() -> *const c_char {
     LAST_ERROR.with(|error| error.try_borrow().map_or(ptr::null(), |error| error.as_ptr()))
 }
 
-/// Gives back a line. Null is fine.
+/// Frees a line. Null is allowed.
 ///
 /// # Safety
-/// `line` is null or came from `aaep_next` and was not given back before.
+/// `line` is null, or came from `aaep_next` and was not freed before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aaep_free(line: *mut c_char) {
     if !line.is_null() {
         // SAFETY: the caller promises that it came from `aaep_next`, where it was made by `CString::into_raw`,
-        // and that it is given back once.
+        // and that it is freed once.
         drop(unsafe { CString::from_raw(line) });
     }
 }
@@ -125,10 +125,10 @@ pub extern "C" fn aaep_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The text at a pointer; none if it is null.
+/// The text at a pointer; `None` if it is null.
 ///
 /// # Safety
-/// The pointer is null or that of a text that ends with a zero byte and stays as it is during `'t`.
+/// The pointer is null, or points to a text that ends with a zero byte and does not change during `'t`.
 unsafe fn text<'t>(pointer: *const c_char) -> Result<Option<&'t str>, String> {
     if pointer.is_null() {
         return Ok(None);
@@ -138,7 +138,7 @@ unsafe fn text<'t>(pointer: *const c_char) -> Result<Option<&'t str>, String> {
     text.to_str().map(Some).map_err(|_| "The text is not UTF-8.".to_owned())
 }
 
-/// Does it, keeps the error for [`aaep_last_error`], and lets no panic out.
+/// Runs `work`, stores its error for [`aaep_last_error`], and catches every panic.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> Result<T, String>) -> T {
     let result = catch_unwind(AssertUnwindSafe(work));
     let result = result.unwrap_or_else(|_| Err("The library has a fault. Tell its makers.".into()));

@@ -1,10 +1,9 @@
-//! The kit for assistive technology that is not written in Rust: a handful of functions with the C ABI,
-//! described for C in `aaep.h`.
+//! The kit for assistive technology that is not written in Rust: a handful of functions with the C ABI, described
+//! for C in `aaep.h`.
 //!
-//! A subscriber is a number, not a pointer: one that was closed, or never was, is an error and no harm. Texts
-//! are UTF-8 that ends with a zero byte; what comes is JSON, one object a line. All that is unsafe is in
-//! `abi`: reading a text from C, writing where C says, and giving back a text. Everything else is ordinary
-//! code in the files beside it.
+//! A subscriber is a number, not a pointer, so that using one that is closed or never existed is only an error.
+//! Texts are UTF-8 and end with a zero byte; news are JSON, one object per line. All unsafe code is in `abi`: it
+//! reads texts from C, writes to addresses given by C, and frees texts. The other files are ordinary code.
 
 mod abi;
 mod line;

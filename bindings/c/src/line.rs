@@ -1,13 +1,12 @@
-//! News as one line of JSON. What `news` says it is decides which other members there are.
+//! News as one line of JSON. The member `news` decides which other members there are.
 //!
-//! Where there is an event it is the last member, so that who looks for a member by hand finds ours first
-//! and nothing that an agent wrote.
+//! An event is always the last member, so that a program that searches for a member by hand finds ours first and
+//! nothing that an agent wrote.
 
 use aaep::Event;
 use aaep_subscriber::{Ask, AskState, Ended, News, WhyWithdrawn};
 use serde_json::{Value, json};
 
-/// News as one line of JSON.
 pub(crate) fn line(news: &News) -> String {
     let value = match news {
         News::Event(event) => {
@@ -46,21 +45,21 @@ pub(crate) fn line(news: &News) -> String {
         News::Ended(ended) => {
             json!({ "news": "ended", "how": how(ended), "message": ended.to_string() })
         }
-        // News of a later version of the kit; whoever does not know them passes them over.
+        // News of a later version of the kit; a program skips news that it does not know.
         _ => json!({ "news": "other" }),
     };
     value.to_string()
 }
 
-/// The words of an event, and the event itself at the end.
+/// Appends the words of an event, and the event itself at the end.
 fn with_event(mut value: Value, event: &Event) -> String {
-    // Fit for a terminal as they are; the event has them as they came.
+    // The words are made safe for a terminal; the event keeps them as they arrived.
     value["words"] = aaep::printable(&event.words()).into();
     let (ours, event) = (value.to_string(), serde_json::to_string(event).unwrap_or_default());
     format!("{},\"event\":{event}}}", ours.strip_suffix('}').unwrap_or_default())
 }
 
-/// How a question stands.
+/// The members that tell the state of an ask.
 fn about(ask: &Ask, news: &str) -> Value {
     let state = ask.state();
     let mut value = json!({
@@ -88,7 +87,7 @@ fn name(state: &AskState) -> &'static str {
         AskState::Withdrawn(_) => "withdrawn",
         AskState::Expired => "expired",
         AskState::Forgotten => "forgotten",
-        // What is not known here is not known to be well.
+        // A state that is not known here must not look like a good one.
         _ => "unknown",
     }
 }

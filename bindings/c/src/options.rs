@@ -1,4 +1,4 @@
-//! What a subscriber wants, as JSON.
+//! The options of a subscriber, as JSON.
 
 use aaep::{Capabilities, Message, Mode};
 use aaep_subscriber::Wishes;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 const NEXT: &str = "Write options like {\"subscriber_id\": \"my-reader\"}.";
 
-/// Reads what a subscriber wants. Nothing is passed over: a name that is not known is an error.
+/// Reads the options of a subscriber. Nothing is ignored: an unknown name is an error.
 pub(crate) fn wishes(options: Option<&str>) -> Result<Wishes, String> {
     let options = match options {
         None => Map::new(),

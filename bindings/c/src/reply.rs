@@ -1,4 +1,4 @@
-//! What a person answers, as JSON: exactly one thing, and never anything that was not written.
+//! A person's answer as JSON: exactly one thing, and never anything that was not written.
 
 use aaep::ReplyToken;
 use aaep::event::human::Decision;
@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 const NEXT: &str = "Write it like {\"reply_token\": \"rpl_…\", \"decision\": \"accept\"}.";
 
-/// What a person answers, or wants of the time to answer.
+/// A person's answer, or a request about the time to answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ReplyRequest {
     pub(crate) reply_token: ReplyToken,
-    what: What,
+    action: ReplyAction,
 }
 
 #[derive(Debug, PartialEq)]
-enum What {
+enum ReplyAction {
     Decision(Decision, ConfirmationDetails),
     Response(Response, ClarificationDetails),
     Presented,
@@ -25,8 +25,8 @@ enum What {
     Resume,
 }
 
-impl Reply {
-    /// Reads a reply. Nothing is passed over and nothing is guessed.
+impl ReplyRequest {
+    /// Reads a reply. Nothing is ignored and nothing is guessed.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let no = |why: &str| format!("{why} {NEXT}");
         let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else {
@@ -35,9 +35,10 @@ impl Reply {
         let token = fields.remove("reply_token").and_then(|it| it.as_str().map(str::to_owned));
         let token = token.and_then(|token| ReplyToken::parse(&token).ok());
         let reply_token = token.ok_or_else(|| no("The reply has no reply_token."))?;
-        let what = what(&mut fields).ok_or_else(|| no("The reply says nothing that counts."))?;
+        let action =
+            action(&mut fields).ok_or_else(|| no("The reply says nothing that counts."))?;
         match fields.keys().next() {
-            None => Ok(Reply { reply_token, what }),
+            None => Ok(ReplyRequest { reply_token, action }),
             Some(name) => {
                 let name = aaep::printable(name).into_owned();
                 Err(no(&format!("In such a reply there is no {name}, or not with this value.")))
@@ -45,21 +46,21 @@ impl Reply {
         }
     }
 
-    /// Says it.
+    /// Sends it to the producer.
     pub(crate) async fn say(self, ask: &Ask) -> Result<(), SayError> {
-        match self.what {
-            What::Decision(decision, details) => ask.decide(decision, details).await,
-            What::Response(response, details) => ask.answer_with(response, details).await,
-            What::Presented => ask.presented().await,
-            What::Extend(by_seconds) => ask.extend(by_seconds).await,
-            What::Pause => ask.pause().await,
-            What::Resume => ask.resume().await,
+        match self.action {
+            ReplyAction::Decision(decision, details) => ask.decide(decision, details).await,
+            ReplyAction::Response(response, details) => ask.answer_with(response, details).await,
+            ReplyAction::Presented => ask.presented().await,
+            ReplyAction::Extend(by_seconds) => ask.extend(by_seconds).await,
+            ReplyAction::Pause => ask.pause().await,
+            ReplyAction::Resume => ask.resume().await,
         }
     }
 }
 
-/// Takes what is said out of the fields.
-fn what(fields: &mut Map<String, Value>) -> Option<What> {
+/// Takes the action out of the fields.
+fn action(fields: &mut Map<String, Value>) -> Option<ReplyAction> {
     if let Some(decision) = fields.remove("decision") {
         let decision = match decision.as_str()? {
             "accept" => Decision::Accept,
@@ -71,7 +72,7 @@ fn what(fields: &mut Map<String, Value>) -> Option<What> {
             decision_rationale: text(fields, "decision_rationale"),
             ..ConfirmationDetails::default()
         };
-        return Some(What::Decision(decision, details));
+        return Some(ReplyAction::Decision(decision, details));
     }
     if let Some(response) = fields.remove("response") {
         let response = match response {
@@ -82,18 +83,18 @@ fn what(fields: &mut Map<String, Value>) -> Option<What> {
         };
         let decided_by = text(fields, "decided_by");
         let details = ClarificationDetails { decided_by, ..ClarificationDetails::default() };
-        return Some(What::Response(response, details));
+        return Some(ReplyAction::Response(response, details));
     }
     match text(fields, "type")?.as_str() {
-        "agentvoice:ask.presented" => Some(What::Presented),
-        "agentvoice:ask.extend" => fields.remove("by_seconds")?.as_u64().map(What::Extend),
-        "agentvoice:ask.pause" => Some(What::Pause),
-        "agentvoice:ask.resume" => Some(What::Resume),
+        "agentvoice:ask.presented" => Some(ReplyAction::Presented),
+        "agentvoice:ask.extend" => fields.remove("by_seconds")?.as_u64().map(ReplyAction::Extend),
+        "agentvoice:ask.pause" => Some(ReplyAction::Pause),
+        "agentvoice:ask.resume" => Some(ReplyAction::Resume),
         _ => None,
     }
 }
 
-/// A text, taken out; what is none stays, and is complained about.
+/// Takes a text out of the fields. A value that is not a text stays, and is reported as an error.
 fn text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
     fields.get(name)?.as_str()?;
     fields.remove(name)?.as_str().map(str::to_owned)
@@ -105,16 +106,16 @@ mod tests {
 
     #[test]
     fn only_what_is_written_is_said() {
-        let read = |text: &str| Reply::read(text).map(|reply| reply.what);
+        let read = |text: &str| ReplyRequest::read(text).map(|reply| reply.action);
         let accept = read(r#"{"reply_token":"rpl_1","decision":"accept","decided_by":"user"}"#);
         let details =
             ConfirmationDetails { decided_by: Some("user".to_owned()), ..Default::default() };
-        assert_eq!(accept, Ok(What::Decision(Decision::Accept, details)));
+        assert_eq!(accept, Ok(ReplyAction::Decision(Decision::Accept, details)));
         let blue = read(r#"{"reply_token":"rpl_1","response":"blue"}"#);
         let response = Response::Text("blue".to_owned());
-        assert_eq!(blue, Ok(What::Response(response, ClarificationDetails::default())));
+        assert_eq!(blue, Ok(ReplyAction::Response(response, ClarificationDetails::default())));
         let more = r#"{"reply_token":"rpl_1","type":"agentvoice:ask.extend","by_seconds":30}"#;
-        assert_eq!(read(more), Ok(What::Extend(30)));
+        assert_eq!(read(more), Ok(ReplyAction::Extend(30)));
     }
 
     #[test]
@@ -137,7 +138,7 @@ mod tests {
             r#"{"reply_token":"rpl_1","type":"agentvoice:ask.extend","by_seconds":-1}"#,
             r#"{"reply_token":"token","decision":"accept"}"#,
         ] {
-            let error = Reply::read(text).expect_err(text);
+            let error = ReplyRequest::read(text).expect_err(text);
             assert!(error.ends_with(NEXT), "{error}");
         }
     }

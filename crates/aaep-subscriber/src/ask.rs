@@ -1,4 +1,4 @@
-//! A question that waits for a person, as an object.
+//! An ask that waits for a person, as an object that a program can hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,61 +11,60 @@ use aaep_engine::subscriber::{ClarificationDetails, ConfirmationDetails, WhyWith
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::command::{Answer, Command, Done, TimeWish};
+use crate::command::{DoneSender, KitAnswer, TaskCommand, TimeRequest};
 use crate::error::SayError;
 
-/// A question that waits for a person. Clones are the same question.
+/// A confirmation or a clarification that waits for a person. All clones refer to the same ask.
 ///
-/// It has no default: what is not answered is decided by the producer when time is over, as the question
-/// itself says.
+/// The kit applies no default. If nobody answers in time, the producer decides, as the ask itself says.
 #[derive(Debug, Clone)]
 pub struct Ask {
     pub(crate) reply_token: ReplyToken,
     pub(crate) event: Arc<Event>,
     pub(crate) can_reply: bool,
-    pub(crate) standing: watch::Receiver<Standing>,
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) standing: watch::Receiver<AskStanding>,
+    pub(crate) commands: mpsc::Sender<TaskCommand>,
 }
 
-/// How a question stands, and until when.
+/// The state of an ask, and its deadline.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct AskStanding {
     pub(crate) state: AskState,
     pub(crate) deadline: Instant,
     pub(crate) is_paused: bool,
 }
 
-/// How a question stands.
+/// The state of an ask.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AskState {
-    /// It waits for the person.
+    /// The ask waits for the person.
     Open,
-    /// It waits for the person, and the line is broken: it may have been settled meanwhile. An answer waits
-    /// until the line is back.
+    /// The ask waits for the person, but the link is broken, so it may already have been settled. An answer is
+    /// held until the link is back.
     Unreached,
-    /// The person's answer was sent. The producer has not said yet what came of it.
+    /// The person's answer was sent. The producer has not reported the outcome yet.
     Answered,
-    /// The person's answer was sent, and the line broke or the producer complained before it said what came
-    /// of it. The answer is not sent again. If the producer says more, the state changes once more.
+    /// The person's answer was sent, but the link broke or the producer reported an error before it reported the
+    /// outcome. The answer is not sent again. If the producer reports more, the state changes again.
     Unknown,
-    /// It was settled, by the person's own answer or otherwise.
+    /// The ask was settled, by the person's own answer or otherwise.
     Resolved {
         /// How it ended.
         outcome: Outcome,
         /// What decided it.
         decided_by: DecidedBy,
     },
-    /// It is no longer asked.
+    /// The ask was withdrawn.
     Withdrawn(WhyWithdrawn),
     /// Nobody answered in time; the producer's default applies.
     Expired,
-    /// It was given up because there were too many.
+    /// The kit dropped the ask because there were too many.
     Forgotten,
 }
 
 impl AskState {
-    /// Whether nothing more comes of it.
+    /// Whether this state cannot change any more.
     pub fn is_final(&self) -> bool {
         !matches!(
             self,
@@ -80,18 +79,19 @@ impl AskState {
 }
 
 impl Ask {
-    /// The event with the question.
+    /// The event that carries the ask.
     pub fn event(&self) -> &Event {
         &self.event
     }
 
-    /// The words to present before the person answers, whole: the action or the question, and everything that a
-    /// decision needs ([`Event::words`]). Foreign text: `aaep::printable` makes it fit for a terminal.
+    /// All words to present before the person answers: the action or the question, and everything that a decision
+    /// needs ([`Event::words`]). This is foreign text: pass it through `aaep::printable` before you write it to a
+    /// terminal.
     pub fn words(&self) -> String {
         self.event.words().into_owned()
     }
 
-    /// What is to be confirmed, if it is a confirmation.
+    /// The confirmation that is asked for, if this is a confirmation.
     pub fn confirmation(&self) -> Option<&AwaitingConfirmation> {
         match &self.event.payload {
             Payload::AwaitingConfirmation(asked) => Some(asked),
@@ -99,7 +99,7 @@ impl Ask {
         }
     }
 
-    /// What is to be answered, if it is a clarification.
+    /// The clarification that is asked for, if this is a clarification.
     pub fn clarification(&self) -> Option<&AwaitingClarification> {
         match &self.event.payload {
             Payload::AwaitingClarification(asked) => Some(asked),
@@ -107,22 +107,22 @@ impl Ask {
         }
     }
 
-    /// The session that asks.
+    /// The session of the agent that asks.
     pub fn session_id(&self) -> &SessionId {
         &self.event.envelope.session_id
     }
 
-    /// The token of the question. Never a credential.
+    /// The reply token of the ask. It is never a credential.
     pub fn reply_token(&self) -> &ReplyToken {
         &self.reply_token
     }
 
-    /// Whether the terms let this subscriber answer, as they were when the question came.
+    /// Whether the terms that were in force when the ask arrived let this subscriber answer.
     pub fn can_reply(&self) -> bool {
         self.can_reply
     }
 
-    /// How the question stands now.
+    /// The current state of the ask.
     pub fn state(&self) -> AskState {
         self.standing.borrow().state.clone()
     }
@@ -137,19 +137,19 @@ impl Ask {
         }
     }
 
-    /// Whether the time to answer stands still.
+    /// Whether the time to answer is paused.
     pub fn is_paused(&self) -> bool {
         self.standing.borrow().is_paused
     }
 
-    /// Waits until the question is no longer open, such as while the person thinks. An answer of theirs that
-    /// was sent ends it as well.
+    /// Waits until the ask is no longer open, for example to remove a prompt while the person thinks. Sending the
+    /// person's own answer also closes it.
     pub async fn closed(&self) -> AskState {
         self.wait(|state| !state.is_open()).await
     }
 
-    /// Waits until it is known what became of the question. If the subscription ends before, it is never
-    /// known, and [`AskState::Unknown`] is what comes.
+    /// Waits until the outcome of the ask is known. If the subscription ends before that, returns
+    /// [`AskState::Unknown`].
     pub async fn settled(&self) -> AskState {
         self.wait(AskState::is_final).await
     }
@@ -161,78 +161,79 @@ impl Ask {
         state.unwrap_or_else(|_| self.state())
     }
 
-    /// The person consents. Comes back when the reply is on its way; [`Ask::settled`] says what came of it.
+    /// Sends the person's consent. Returns when the reply is on its way; [`Ask::settled`] tells the
+    /// outcome.
     ///
-    /// While the line is broken it waits, at most until time is over. Whoever stops waiting by dropping the
-    /// future takes the answer back unless it is on its way.
+    /// While the link is broken, this waits until the link is back, at most until the time to answer is over.
+    /// Dropping the future takes the answer back, unless it is already on its way.
     pub async fn accept(&self) -> Result<(), SayError> {
         self.decide(Decision::Accept, ConfirmationDetails::default()).await
     }
 
-    /// The person does not consent; otherwise as [`Ask::accept`].
+    /// Sends the person's refusal; otherwise like [`Ask::accept`].
     pub async fn reject(&self) -> Result<(), SayError> {
         self.decide(Decision::Reject, ConfirmationDetails::default()).await
     }
 
-    /// The person decides, and says more about it; otherwise as [`Ask::accept`].
+    /// Sends the person's decision with details; otherwise like [`Ask::accept`].
     pub async fn decide(
         &self,
         decision: Decision,
         details: ConfirmationDetails,
     ) -> Result<(), SayError> {
-        self.reply(Answer::Confirmation(decision, details)).await
+        self.reply(KitAnswer::Confirmation(decision, details)).await
     }
 
-    /// The person answers a clarification; otherwise as [`Ask::accept`].
+    /// Answers a clarification; otherwise like [`Ask::accept`].
     pub async fn answer(&self, response: Response) -> Result<(), SayError> {
         self.answer_with(response, ClarificationDetails::default()).await
     }
 
-    /// The person answers a clarification, and more is said about it; otherwise as [`Ask::accept`].
+    /// Answers a clarification with details; otherwise like [`Ask::accept`].
     pub async fn answer_with(
         &self,
         response: Response,
         details: ClarificationDetails,
     ) -> Result<(), SayError> {
-        self.reply(Answer::Clarification(response, details)).await
+        self.reply(KitAnswer::Clarification(response, details)).await
     }
 
-    /// The question was spoken to the person, or stands on the display.
+    /// Reports that the ask was spoken to the person or is on the display.
     pub async fn presented(&self) -> Result<(), SayError> {
-        self.time(TimeWish::Presented).await
+        self.time(TimeRequest::Presented).await
     }
 
-    /// The person needs so many seconds more. A [`News::AskTimeChanged`](crate::News::AskTimeChanged) says
-    /// what was granted.
+    /// Requests this many more seconds for the person. [`News::AskTimeChanged`](crate::News::AskTimeChanged)
+    /// tells how many were granted.
     pub async fn extend(&self, by_seconds: u64) -> Result<(), SayError> {
-        self.time(TimeWish::Extend { by_seconds }).await
+        self.time(TimeRequest::Extend { by_seconds }).await
     }
 
-    /// The person wants the time to answer to stand still.
+    /// Requests that the time to answer be paused.
     pub async fn pause(&self) -> Result<(), SayError> {
-        self.time(TimeWish::Pause).await
+        self.time(TimeRequest::Pause).await
     }
 
-    /// The time to answer goes on after a pause.
+    /// Requests that the time to answer continue after a pause.
     pub async fn resume(&self) -> Result<(), SayError> {
-        self.time(TimeWish::Resume).await
+        self.time(TimeRequest::Resume).await
     }
 
-    async fn reply(&self, answer: Answer) -> Result<(), SayError> {
+    async fn reply(&self, answer: KitAnswer) -> Result<(), SayError> {
         let (token, answer) = (self.reply_token.clone(), Box::new(answer));
-        say(&self.commands, |done| Command::Reply { token, answer, done }).await
+        say(&self.commands, |done| TaskCommand::Reply { token, answer, done }).await
     }
 
-    async fn time(&self, wish: TimeWish) -> Result<(), SayError> {
+    async fn time(&self, request: TimeRequest) -> Result<(), SayError> {
         let token = self.reply_token.clone();
-        say(&self.commands, |done| Command::Time { token, wish, done }).await
+        say(&self.commands, |done| TaskCommand::Time { token, request, done }).await
     }
 }
 
-/// Tells the task something and waits until it is on its way.
+/// Sends a command to the task and waits until the resulting message is on its way.
 pub(crate) async fn say(
-    commands: &mpsc::Sender<Command>,
-    command: impl FnOnce(Done) -> Command,
+    commands: &mpsc::Sender<TaskCommand>,
+    command: impl FnOnce(DoneSender) -> TaskCommand,
 ) -> Result<(), SayError> {
     let (done, was_done) = oneshot::channel();
     commands.send(command(done)).await.map_err(|_| SayError::Ended)?;

@@ -1,31 +1,32 @@
-//! How long to wait before trying again: longer each time, and never all subscribers at once.
+//! The wait before the next connection attempt: it doubles each time, and jitter keeps subscribers from returning
+//! together.
 
 use std::time::Duration;
 
-/// About how long the first wait is.
+/// The approximate length of the first wait.
 pub const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The longest wait, unless the producer asks for a longer one.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Counts attempts.
+/// Computes the wait before each attempt from the number of attempts so far.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct RetryBackoff {
     attempts: u32,
     longest: Duration,
 }
 
-impl Backoff {
+impl RetryBackoff {
     pub(crate) fn new(longest: Duration) -> Self {
-        Backoff { attempts: 0, longest }
+        RetryBackoff { attempts: 0, longest }
     }
 
-    /// How many attempts were made in a row.
+    /// The number of attempts made in a row.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The wait before the next attempt: between half and the whole of a time that doubles.
+    /// The wait before the next attempt: between half and all of a time that doubles.
     pub(crate) fn next(&mut self, random: u32) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(self.attempts.min(16)));
         self.attempts = self.attempts.saturating_add(1);
@@ -33,13 +34,13 @@ impl Backoff {
         half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// All is well again.
+    /// Starts over after a success.
     pub(crate) fn reset(&mut self) {
         self.attempts = 0;
     }
 }
 
-/// A number that nobody can guess; always the same one where the system has none, which costs only jitter.
+/// An unpredictable number. Where the system has no randomness it is a constant, which costs only the jitter.
 pub(crate) fn random() -> u32 {
     getrandom::u32().unwrap_or(u32::MAX / 2)
 }
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_begin_again() {
-        let mut backoff = Backoff::new(LONGEST_WAIT);
+        let mut backoff = RetryBackoff::new(LONGEST_WAIT);
         let waits: Vec<u128> = (0..9).map(|_| backoff.next(u32::MAX).as_millis()).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
         assert_eq!(backoff.attempts(), 9);
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn subscribers_that_are_cut_off_together_do_not_come_back_together() {
         let waits: Vec<Duration> =
-            (0..=4).map(|it| Backoff::new(LONGEST_WAIT).next(it * (u32::MAX / 4))).collect();
+            (0..=4).map(|it| RetryBackoff::new(LONGEST_WAIT).next(it * (u32::MAX / 4))).collect();
         assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The kit for programs without an async runtime.
 //!
-//! A [`Subscriber`] has a small runtime of its own, in a thread of its own. Questions are the same [`Ask`]s as
-//! elsewhere: [`wait`] waits for what they give, from any thread.
+//! A [`Subscriber`] runs a small runtime in a thread of its own. Asks are the same [`Ask`]s as elsewhere:
+//! [`wait`] waits for their futures, from any thread.
 //!
 //! ```no_run
 //! use aaep_subscriber::blocking::{connect, wait};
@@ -35,18 +35,18 @@ use crate::news::News;
 use crate::subscriber::Voice;
 use crate::wishes::Wishes;
 
-/// How long saying goodbye may take when a subscriber is dropped.
+/// How long closing may take when a subscriber is dropped.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A subscription that stays. Dropping it says goodbye to the producer.
+/// A subscription that survives broken connections. Dropping it closes the subscription.
 #[derive(Debug)]
 pub struct Subscriber {
     inner: crate::Subscriber,
-    /// There until the subscriber is dropped.
+    /// `None` only while the subscriber is being dropped.
     runtime: Option<Runtime>,
 }
 
-/// Nothing new came in time.
+/// Nothing new arrived in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NothingNew;
 
@@ -64,7 +64,7 @@ pub fn connect(url: &str, wishes: Wishes) -> Result<Subscriber, ConnectError> {
     match runtime.block_on(crate::connect(url, wishes)) {
         Ok(inner) => Ok(Subscriber { inner, runtime: Some(runtime) }),
         Err(error) => {
-            // A lookup of names that never ends must not hold the program back.
+            // A name lookup that never ends must not block the program.
             runtime.shutdown_background();
             Err(error)
         }
@@ -72,7 +72,7 @@ pub fn connect(url: &str, wishes: Wishes) -> Result<Subscriber, ConnectError> {
 }
 
 impl Subscriber {
-    /// Waits for what is new, at most so long.
+    /// Waits for news, at most for this time.
     pub fn next_within(&mut self, time: Duration) -> Result<Option<News>, NothingNew> {
         match &self.runtime {
             Some(runtime) => {
@@ -84,17 +84,17 @@ impl Subscriber {
         }
     }
 
-    /// Another hand to say something with, such as from another thread; [`wait`] waits for it.
+    /// Another handle for sending, for example from another thread; use [`wait`] on its futures.
     pub fn voice(&self) -> Voice {
         self.inner.voice()
     }
 
-    /// Asks for other terms, as [`renegotiate`](crate::Subscriber::renegotiate) does.
+    /// Requests other terms, as [`renegotiate`](crate::Subscriber::renegotiate) does.
     pub fn renegotiate(&self, capabilities: Capabilities) -> Result<(), SayError> {
         wait(self.inner.renegotiate(capabilities))
     }
 
-    /// Says goodbye, with a reason for people if there is one.
+    /// Closes the subscription, with a reason for people if there is one.
     pub fn close(&self, reason: Option<String>) -> Result<(), SayError> {
         wait(self.inner.close(reason))
     }
@@ -103,7 +103,7 @@ impl Subscriber {
 impl Iterator for Subscriber {
     type Item = News;
 
-    /// Waits for what is new; nothing after [`News::Ended`].
+    /// Waits for news. Returns `None` after [`News::Ended`].
     fn next(&mut self) -> Option<News> {
         wait(self.inner.next())
     }
@@ -113,7 +113,8 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         {
-            // Whoever closed before is told that it is over, and a wire that is stuck is not waited for.
+            // If the subscription was closed before, this returns an error at once. A stuck wire is not waited
+            // for.
             let _within = runtime.enter();
             let _ = wait(tokio::time::timeout(LAST_WORDS, self.inner.close(None)));
         }
@@ -121,10 +122,10 @@ impl Drop for Subscriber {
     }
 }
 
-/// Waits for what a future of this crate gives, such as [`Ask::accept`](crate::Ask::accept).
+/// Waits for a future of this crate, such as [`Ask::accept`](crate::Ask::accept).
 pub fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
         match future.as_mut().poll(&mut context) {
@@ -134,10 +135,10 @@ pub fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Wakes the thread that waits.
-struct Unpark(Thread);
+/// Wakes the waiting thread.
+struct ThreadWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }

@@ -1,4 +1,4 @@
-//! What a program wants of the task that keeps its subscription.
+//! Commands from the program to the task that keeps its subscription.
 
 use aaep::event::human::Decision;
 use aaep::reply::Response;
@@ -8,37 +8,38 @@ use tokio::sync::oneshot;
 
 use crate::error::SayError;
 
-/// How many commands may wait. Past it, whoever says something waits.
+/// How many commands may be pending. When the queue is full, the caller waits.
 pub(crate) const MAX_WAITING_COMMANDS: usize = 64;
 
-/// Who waits to know whether something was said.
-pub(crate) type Done = oneshot::Sender<Result<(), SayError>>;
+/// Reports back to the caller whether the message was sent.
+pub(crate) type DoneSender = oneshot::Sender<Result<(), SayError>>;
 
 #[derive(Debug)]
-pub(crate) enum Command {
-    Reply { token: ReplyToken, answer: Box<Answer>, done: Done },
-    Time { token: ReplyToken, wish: TimeWish, done: Done },
-    Instruct { instruction: Instruction, done: Done },
-    Renegotiate { capabilities: Box<Capabilities>, done: Done },
-    Close { reason: Option<String>, done: Done },
+pub(crate) enum TaskCommand {
+    Reply { token: ReplyToken, answer: Box<KitAnswer>, done: DoneSender },
+    Time { token: ReplyToken, request: TimeRequest, done: DoneSender },
+    Instruct { instruction: Instruction, done: DoneSender },
+    Renegotiate { capabilities: Box<Capabilities>, done: DoneSender },
+    Close { reason: Option<String>, done: DoneSender },
 }
 
-/// What a person tells an agent (`docs/extension.md`). No agent is forced, and nothing of it answers a question.
+/// An instruction from the person to an agent (`docs/extension.md`). An agent may refuse it, and it never answers
+/// an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instruction {
-    /// To begin something, in the person's words; the agent that the hub prompts by default if none is named.
+    /// Start something, in the person's words. If no agent is named, the hub prompts its default agent.
     Prompt {
         /// The agent.
         agent_id: Option<String>,
         /// What the person wants.
         text: String,
     },
-    /// To stop what it does in this session.
+    /// Stop what the agent does in this session.
     Cancel {
         /// The session.
         session_id: SessionId,
     },
-    /// To go on in another way in this session.
+    /// Continue differently in this session.
     Steer {
         /// The session.
         session_id: SessionId,
@@ -47,16 +48,16 @@ pub enum Instruction {
     },
 }
 
-/// The person's answer.
+/// The person's answer to an ask.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum KitAnswer {
     Confirmation(Decision, ConfirmationDetails),
     Clarification(Response, ClarificationDetails),
 }
 
-/// What a person wants of the time to answer.
+/// A request that concerns the time to answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum TimeWish {
+pub(crate) enum TimeRequest {
     Presented,
     Extend { by_seconds: u64 },
     Pause,

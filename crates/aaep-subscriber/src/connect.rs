@@ -1,20 +1,21 @@
-//! From an address to a subscription.
+//! Subscribing to a producer by its address.
 
 use aaep_transport::link::Target;
 
-use crate::dial::ByAddress;
+use crate::dial::AddressDialler;
 use crate::error::ConnectError;
 use crate::subscriber::{Subscriber, connect_with};
-use crate::trust::{Found, discover};
+use crate::trust::{FoundProducer, discover};
 use crate::wishes::Wishes;
 
 /// Subscribes to the producer at an address. Must be called within a tokio runtime.
 ///
-/// `http://…` and `https://…` are server-sent events, `ws://…` and `wss://…` a WebSocket, `unix:/path` a
-/// socket on this machine (`unix:` alone is the one of the person's own hub), `grpc://…` and `grpcs://…`
-/// gRPC, `stdio:PROGRAM ARGUMENT…` a child process. An address of HTTP without a path is that of a producer:
-/// its manifest is looked for, verified if it is signed, and its wires are tried in their order. One that has neither
-/// a manifest nor a handshake is heard at `/events` and answered at `/messages`; [`News::WithoutHandshake`] says so.
+/// `http://…` and `https://…` select server-sent events, `ws://…` and `wss://…` a WebSocket, `unix:/path` a
+/// socket on this machine (`unix:` alone is the socket of the person's own hub), `grpc://…` and `grpcs://…` gRPC,
+/// and `stdio:PROGRAM ARGUMENT…` a child process. An HTTP address without a path names a producer: the kit looks
+/// for its manifest, verifies it if it is signed, and tries its wires in their order. If the producer has neither
+/// a manifest nor a handshake, the kit listens at `/events` and answers at `/messages`, and reports this with
+/// [`News::WithoutHandshake`].
 ///
 /// [`News::WithoutHandshake`]: crate::News::WithoutHandshake
 pub async fn connect(url: &str, mut wishes: Wishes) -> Result<Subscriber, ConnectError> {
@@ -25,7 +26,7 @@ pub async fn connect(url: &str, mut wishes: Wishes) -> Result<Subscriber, Connec
     let mut bare = None;
     let (targets, trust) = match &target {
         Target::Sse(place) if is_bare(place.path_and_query()) && !wishes.without_handshake => {
-            let Found { targets, trust } = discover(place, &wishes).await?;
+            let FoundProducer { targets, trust } = discover(place, &wishes).await?;
             if targets.is_empty() {
                 if wishes.is_bearer_for_hubs {
                     wishes.bearer = None;
@@ -44,11 +45,12 @@ pub async fn connect(url: &str, mut wishes: Wishes) -> Result<Subscriber, Connec
         }
         _ => (vec![target], None),
     };
-    let connected = connect_with(ByAddress::new(targets, &wishes, trust), wishes.clone()).await;
+    let connected =
+        connect_with(AddressDialler::new(targets, &wishes, trust), wishes.clone()).await;
     match (connected, bare) {
         (Err(ConnectError::NoHandshake), Some(events)) if !must_be_signed => {
             let wishes = wishes.answering_without_handshake();
-            connect_with(ByAddress::new(vec![events], &wishes, None), wishes).await
+            connect_with(AddressDialler::new(vec![events], &wishes, None), wishes).await
         }
         (connected, _) => connected,
     }

@@ -1,4 +1,4 @@
-//! How a subscriber gets a line to its producer.
+//! How a subscriber opens a link to its producer.
 
 use std::future::Future;
 
@@ -6,81 +6,81 @@ use aaep::handshake::SubscriptionAccepted;
 use aaep::{EventId, SubscriptionId};
 use aaep_transport::link::{DialError, DialOptions, Link, Resume, Target, dial};
 
-use crate::trust::Trust;
+use crate::trust::ProducerTrust;
 use crate::wishes::Wishes;
 
-/// Where a subscriber left off, for wires that resume by themselves.
+/// Where a subscriber stopped, for wires that resume by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhereFrom {
-    /// The subscription that it has, if it still holds as far as is known.
+    /// The current subscription, if it is still valid as far as the subscriber knows.
     pub subscription_id: Option<SubscriptionId>,
-    /// The last event that it heard.
+    /// The last event that the subscriber received.
     pub last_event_id: Option<EventId>,
 }
 
-/// A line that was got.
+/// An open link.
 #[derive(Debug)]
 pub struct Dialled {
-    /// The line.
+    /// The link.
     pub link: Link,
-    /// Whether the subscription goes on by itself on it, so that none is to be asked for.
+    /// Whether the subscription continues by itself on this link, so that no new one must be requested.
     pub is_resumed: bool,
 }
 
-/// Why there is no line.
+/// Why no link could be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoLine {
-    /// Why, in a sentence for people.
+    /// The reason, in a sentence for people.
     pub why: String,
-    /// Whether trying again is of no use.
+    /// Whether another attempt would fail in the same way.
     pub is_final: bool,
 }
 
-/// Gets lines to one producer, over whichever wire.
+/// Opens links to one producer, over any wire.
 pub trait Dial: Send + 'static {
-    /// A new line.
+    /// Opens a new link.
     fn dial(&mut self, from: WhereFrom) -> impl Future<Output = Result<Dialled, NoLine>> + Send;
 
-    /// The line that was got last led nowhere: another wire may be tried next (B.7.2). Whether there is one
-    /// that was not tried since a line last held.
+    /// Reports that the last link failed, so that another wire can be tried next (B.7.2). Returns whether there
+    /// is a wire that was not tried since a link last held.
     fn led_nowhere(&mut self) -> bool {
         false
     }
 
-    /// The line that was got last holds.
+    /// Reports that the subscription holds on the last link.
     fn holds(&mut self) {}
 
-    /// Whether the one who granted the subscription is the one that was meant; if not, why.
+    /// Checks that the producer that granted the subscription is the intended one; if not, says why.
     fn judge(&self, accepted: &SubscriptionAccepted) -> Result<(), String> {
         let _ = accepted;
         Ok(())
     }
 }
 
-/// Gets lines by addresses, the best wire first.
-pub(crate) struct ByAddress {
+/// Opens links by address, the preferred wire first.
+pub(crate) struct AddressDialler {
     targets: Vec<Target>,
-    /// The target that is tried first.
+    /// The index of the target to try first.
     first: usize,
-    /// How many led nowhere in a row.
+    /// The number of targets that failed in a row.
     nowhere: usize,
     options: DialOptions,
-    trust: Option<Trust>,
+    trust: Option<ProducerTrust>,
 }
 
-impl ByAddress {
-    pub(crate) fn new(targets: Vec<Target>, wishes: &Wishes, trust: Option<Trust>) -> Self {
+impl AddressDialler {
+    pub(crate) fn new(targets: Vec<Target>, wishes: &Wishes, trust: Option<ProducerTrust>) -> Self {
         let options = DialOptions {
             bearer: wishes.bearer.clone(),
             insecure_allow_plain_http: wishes.insecure_allow_plain_http,
             without_handshake: wishes.without_handshake,
             ..DialOptions::default()
         };
-        ByAddress { targets, first: 0, nowhere: 0, options, trust }
+        AddressDialler { targets, first: 0, nowhere: 0, options, trust }
     }
 
     async fn dial_one(&mut self, target: &Target, from: &WhereFrom) -> Result<Dialled, DialError> {
-        // Server-sent events go on with the subscription; the other wires are asked for a new one.
+        // Server-sent events resume the subscription; on the other wires a new one is requested.
         let may_resume = matches!(target, Target::Sse(_))
             && (from.subscription_id.is_some() || self.options.without_handshake);
         self.options.resume = may_resume.then(|| Resume {
@@ -99,7 +99,7 @@ impl ByAddress {
     }
 }
 
-impl Dial for ByAddress {
+impl Dial for AddressDialler {
     async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, NoLine> {
         let mut failed: Option<DialError> = None;
         for step in 0..self.targets.len() {

@@ -1,4 +1,4 @@
-//! Why there is no subscription, and why something was not said.
+//! Why a subscription could not be made, and why something could not be sent.
 
 use std::fmt;
 
@@ -15,21 +15,21 @@ pub enum ConnectError {
     Address(String),
     /// The producer's manifest cannot be used or is not to be trusted.
     Manifest(String),
-    /// The wishes make no valid request. Correct them.
+    /// The wishes do not make a valid request. Correct them.
     Wishes(Vec<Violation>),
-    /// There is no line to the producer; with the reason in a sentence.
+    /// No link to the producer could be opened; with the reason in a sentence.
     NoLine(String),
-    /// The line broke before the producer answered.
+    /// The link broke before the producer answered.
     Line(LinkEnd),
     /// The producer did not answer the request in time.
     NoAnswer,
-    /// The producer refused; it may say after how many seconds it is worth trying again.
+    /// The producer rejected the request; it may say after how many seconds to try again.
     Rejected(Box<SubscriptionRejected>),
-    /// The producer knows no handshake.
+    /// The producer does not support the handshake.
     NoHandshake,
-    /// The producer did not take the request, for the reason that it gives. It is foreign text.
+    /// The producer did not accept the request, for the given reason, which is foreign text.
     Refused(String),
-    /// Only a signed manifest was acceptable, and the producer's is not, or not by the right key.
+    /// A signed manifest was required, and the producer's is not signed, or not by the right key.
     NotTrusted(String),
 }
 
@@ -71,19 +71,19 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Why something was not said to the producer.
+/// Why something could not be sent to the producer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SayError {
-    /// The question cannot be answered, or not so. Nothing was sent.
+    /// The ask cannot be answered, or not in this way. Nothing was sent.
     CannotReply(CannotReply),
-    /// It cannot be asked for. Nothing was sent.
+    /// This cannot be requested. Nothing was sent.
     CannotAsk(CannotAsk),
-    /// There is no line to the producer at the moment. Nothing was sent; try again when it is back.
+    /// There is no link to the producer at the moment. Nothing was sent; try again when it is back.
     LineDown,
-    /// The line broke meanwhile. Nobody knows whether it arrived, and it is not sent again.
+    /// The link broke during sending. It is not known whether the message arrived, and it is not sent again.
     LineBroke,
-    /// The producer knows no handshake, and nothing but answers can be said to it. Nothing was sent.
+    /// The producer does not support the handshake and accepts only answers. Nothing was sent.
     OnlyAnswers,
     /// The subscription is over.
     Ended,
@@ -119,7 +119,7 @@ impl fmt::Display for SayError {
 
 impl std::error::Error for SayError {}
 
-/// What a person is told who can no longer answer.
+/// Words for a person who can no longer answer.
 fn cannot_reply(why: &CannotReply) -> &'static str {
     match why {
         CannotReply::UnknownAsk => "There is no such question.",

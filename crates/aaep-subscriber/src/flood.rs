@@ -1,7 +1,7 @@
-//! What to do about a producer that is faster than it promised (§10 T4).
+//! Protection from a producer that sends faster than it promised (§10 T4).
 //!
-//! The rules notice it, at most once a second. Once is a hint, a row is a fact: then what is too much is
-//! left out, critical events and questions never, and in the end the producer is left.
+//! The rules report excess speed at most once a second. One report is tolerated. After several in a row, excess
+//! events are left out (never critical events or asks), and in the end the subscriber leaves the producer.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use tokio::time::Instant;
 /// For how many seconds in a row a producer may be too fast before events are left out.
 pub const FLOOD_SECONDS: u32 = 3;
 
-/// For how many seconds in a row a producer may be too fast before it is left.
+/// For how many seconds in a row a producer may be too fast before the subscriber leaves it.
 pub const LEAVE_SECONDS: u32 = 30;
 
-/// Reports that are further apart are no row.
+/// Reports that are further apart than this do not count as a row.
 const ROW_GAP: Duration = Duration::from_secs(2);
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What is known about the speed of a producer.
 #[derive(Debug, Default)]
-pub(crate) struct Flood {
+pub(crate) struct FloodGuard {
     row: u32,
     reported: Option<Instant>,
     second: Option<Instant>,
     passed: u64,
     left_out: u64,
-    /// When to tell how many were left out.
+    /// When to report how many events were left out.
     tell: Option<Instant>,
 }
 
-impl Flood {
-    /// The producer was too fast; whether it is time to leave.
+impl FloodGuard {
+    /// Records that the producer was too fast. Returns whether it is time to leave.
     pub(crate) fn report(&mut self, now: Instant) -> bool {
         let is_row = self.reported.is_some_and(|last| now.duration_since(last) <= ROW_GAP);
         self.row = if is_row { self.row.saturating_add(1) } else { 1 };
@@ -39,7 +39,7 @@ impl Flood {
         self.row >= LEAVE_SECONDS
     }
 
-    /// Whether an event that is not critical may be heard, where so many may come in a second.
+    /// Whether a non-critical event may pass, given the agreed number of events per second.
     pub(crate) fn lets_pass(&mut self, now: Instant, most: Option<u64>) -> bool {
         let is_flood = self.row >= FLOOD_SECONDS
             && self.reported.is_some_and(|last| now.duration_since(last) <= ROW_GAP);
@@ -58,17 +58,17 @@ impl Flood {
         may_pass
     }
 
-    /// How many events were left out, if it is time to tell.
+    /// How many events were left out, if it is time to report it.
     pub(crate) fn left_out(&mut self, now: Instant) -> Option<u64> {
         self.tell.filter(|at| *at <= now).and_then(|_| self.left_out_so_far())
     }
 
-    /// How many events were left out and not told of.
+    /// How many events were left out and not yet reported.
     pub(crate) fn left_out_so_far(&mut self) -> Option<u64> {
         self.tell.take().map(|_| std::mem::take(&mut self.left_out))
     }
 
-    /// When to tell how many events were left out.
+    /// When to report how many events were left out.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.tell
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_hint_changes_nothing_and_a_row_leaves_out_what_is_too_much() {
-        let (mut flood, start) = (Flood::default(), Instant::now());
+        let (mut flood, start) = (FloodGuard::default(), Instant::now());
         assert!(!flood.report(start) && !flood.report(start + SECOND));
         assert!((0..100).all(|_| flood.lets_pass(start + SECOND, Some(5))));
         let now = start + 2 * SECOND;
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn who_never_stops_is_left_and_who_pauses_is_not() {
-        let (mut flood, start) = (Flood::default(), Instant::now());
+        let (mut flood, start) = (FloodGuard::default(), Instant::now());
         assert!((1..LEAVE_SECONDS).all(|it| !flood.report(start + it * SECOND)));
         assert!(flood.report(start + LEAVE_SECONDS * SECOND));
-        let (mut flood, start) = (Flood::default(), Instant::now());
+        let (mut flood, start) = (FloodGuard::default(), Instant::now());
         assert!((1..100).all(|it| !flood.report(start + it * 3 * SECOND)));
     }
 }

@@ -1,18 +1,17 @@
-//! The kit for makers of assistive technology: listening to AI agents in twenty lines.
+//! The kit for makers of assistive technology: listen to AI agents in twenty lines.
 //!
-//! [`connect`] subscribes to a producer over any wire. [`Subscriber::next`] tells what is new: events, each
-//! once and in order, and questions that wait for the person. A question is an [`Ask`], which knows
-//! whether it can still be answered. When the line breaks, the kit comes back by itself and goes on where
-//! it was.
+//! [`connect`] subscribes to a producer over any wire. [`Subscriber::next`] returns what is new: events, each
+//! once and in order, and asks that wait for the person. An [`Ask`] knows whether it can still be answered. When
+//! the link breaks, the kit reconnects by itself and continues where it stopped.
 //!
-//! It never answers for the person: a reply is made of [`Ask::accept`], [`Ask::reject`] or [`Ask::answer`]
-//! and of nothing else, and is sent at most once. The rules are those of `aaep_engine::subscriber`; this is
-//! the loop around them. [`blocking`] is the same for programs without an async runtime.
+//! The kit never answers for the person: a reply comes only from [`Ask::accept`], [`Ask::reject`] or
+//! [`Ask::answer`], and is sent at most once. The rules are those of `aaep_engine::subscriber`; this crate is the
+//! loop around them. [`blocking`] offers the same to programs without an async runtime.
 
-/// The page for makers of assistive technology, so that its example is compiled.
+/// The documentation page for makers of assistive technology, included so that its example is compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/subscribers.md")]
-struct Subscribers;
+struct SubscribersPage;
 
 mod ask;
 mod backoff;

@@ -1,4 +1,4 @@
-//! What a subscriber is told, in the order in which it happened.
+//! What the kit tells the program, in the order in which it happened.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,67 +10,67 @@ use aaep_engine::terms::Terms;
 
 use crate::ask::Ask;
 
-/// Something new.
+/// One piece of news.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum News {
-    /// An event that was not heard before, of whatever type. Questions come as [`News::Ask`] in its place.
+    /// An event of any type that was not received before. Asks arrive as [`News::Ask`] instead.
     Event(Box<Event>),
-    /// A question waits for the person.
+    /// An ask waits for the person.
     Ask(Ask),
-    /// A question is over, or it is no longer sure that it is open: [`Ask::state`] says which. Take it away
-    /// and say so.
+    /// An ask has ended, or is no longer certain to be open: [`Ask::state`] says which. Remove it from the
+    /// display and tell the person.
     AskEnded(Ask),
-    /// There is more or less time to answer a question than before, or its time stands still or goes on.
+    /// The time to answer an ask was extended, shortened, paused or resumed.
     AskTimeChanged(Ask),
-    /// Something of a session was not heard.
+    /// Events of a session were missed.
     Gap {
         /// The session.
         session_id: SessionId,
-        /// The last event before the gap, where the producer says it.
+        /// The last event before the gap, if the producer names it.
         after: Option<EventId>,
-        /// How many events are missing, where that is known.
+        /// The number of missed events, if it is known.
         missed: Option<u64>,
     },
-    /// The producer knows no handshake, so nothing is agreed with it: what happened before, who else listens, and how
-    /// questions are settled is known only as far as its events say it.
+    /// The producer does not support the handshake, so nothing is negotiated with it: earlier events, other
+    /// subscribers and the outcome of asks are known only as far as its events tell.
     WithoutHandshake,
-    /// The subscription holds on new terms.
+    /// The subscription has new terms.
     TermsChanged(Box<Terms>),
-    /// The line broke. The kit tries again by itself; what is missed meanwhile comes afterwards.
+    /// The link broke. The kit reconnects by itself; events that are missed meanwhile are delivered afterwards.
     Reconnecting {
-        /// Why, in words for people.
+        /// The reason, in words for people.
         why: String,
-        /// How many times it was tried in a row without success.
+        /// The number of attempts in a row without success.
         attempt: u32,
-        /// How long it waits before it tries.
+        /// How long the kit waits before the next attempt.
         wait: Duration,
     },
-    /// The line is there again.
+    /// The link is back.
     Reconnected,
-    /// The agent is told what [`Voice::instruct`](crate::Voice::instruct) said last, in this session: a new one for a
-    /// prompt. Where it is not, [`News::Refused`] comes with the error `not_accepted`. Each comes in the order in which
-    /// things were said.
+    /// The agent received the last instruction of [`Voice::instruct`](crate::Voice::instruct), in this session (a
+    /// new one for a prompt). If it did not, [`News::Refused`] arrives with the error `not_accepted`. These
+    /// answers arrive in the order of the instructions.
     Instructed {
         /// The session.
         session_id: SessionId,
     },
-    /// The producer did not take something that was said. The texts are foreign: escape them.
+    /// The producer did not accept something that was sent. The texts are foreign: escape them.
     Refused {
-        /// What it is, for machines.
+        /// The error code, for machines.
         error: String,
-        /// What it is, for people.
+        /// The error, for people.
         message: String,
     },
-    /// The producer broke a rule. Worth a log; nobody has to do anything.
+    /// The producer broke a rule. Log it; no other action is needed.
     Violation(SubscriberViolation),
-    /// The producer has sent more than it promised for so long that this many events were left out, none of
-    /// them critical (§10 T4).
+    /// The producer exceeded its promised rate for so long that this many events were left out, none of them
+    /// critical (§10 T4).
     LeftOut {
-        /// How many within the last second.
+        /// The number of events left out within the last second.
         count: u64,
     },
-    /// The subscription is over, and nothing more comes.
+    /// The subscription has ended, and nothing more arrives.
     Ended(Ended),
 }
 
@@ -80,17 +80,17 @@ pub enum News {
 pub enum Ended {
     /// The program closed it.
     Closed,
-    /// The producer refused it, or refused other terms for it (§5.5, §5.7).
+    /// The producer rejected it, or rejected other terms for it (§5.5, §5.7).
     Rejected(Box<SubscriptionRejected>),
     /// The producer closed it (§5.8), with its reason for people if it gave one.
     ClosedByProducer(Option<String>),
-    /// The producer does not let us in any more.
+    /// The producer no longer lets this subscriber in.
     Refused(String),
-    /// The producer knows no handshake.
+    /// The producer does not support the handshake.
     NoHandshake,
-    /// The producer flooded us with more than it had promised, again and again, and was left (§10 T4).
+    /// The producer sent more than it had promised, again and again, so the kit left it (§10 T4).
     Flooded,
-    /// Only a signed manifest was acceptable, and the producer's is not, or not by the right key.
+    /// A signed manifest was required, and the producer's is not signed, or not by the right key.
     NotTrusted(String),
 }
 

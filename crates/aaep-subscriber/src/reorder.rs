@@ -1,40 +1,40 @@
-//! Puts events back in the order of their numbers (§3.4.1).
+//! Puts events back in the order of their sequence numbers (§3.4.1).
 //!
-//! A number that is missing is waited for, for a moment, and what follows it is held back so long. Without
-//! numbers nothing is held. Where waiting was in vain some times, the producer leaves numbers out, and
-//! nobody waits any more on this connection.
+//! When a number is missing, later events of the session are held back for a moment. Events without numbers are
+//! never held. After several waits in vain the producer evidently skips numbers, so nothing is held any more on
+//! this connection.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a missing number is waited for.
+/// How long to wait for a missing number.
 pub const REORDER_WAIT: Duration = Duration::from_millis(250);
 
-/// How many messages are held back. Past it, all of them go on as they are.
+/// How many messages are held back. Beyond that, all of them are released as they are.
 pub const MAX_HELD: usize = 64;
 
-/// How many bytes are held back; past it likewise.
+/// How many bytes are held back; beyond that, the same happens.
 const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many sessions have their numbers remembered. Past it, all begin anew.
+/// For how many sessions the next number is remembered. Beyond that, all are forgotten.
 const MAX_SESSIONS: usize = 1024;
 
-/// How many waits in vain it takes to wait no more.
+/// After how many waits in vain no more waits are made.
 const MAX_VAIN: u32 = 3;
 
-/// What is held back, and which number comes next in each session.
+/// The messages that are held back, and the next expected number of each session.
 #[derive(Debug, Default)]
-pub(crate) struct Reorder {
+pub(crate) struct ReorderBuffer {
     next: BTreeMap<String, u64>,
     held: BTreeMap<(String, u64), (String, Instant)>,
     bytes: usize,
     vain: u32,
 }
 
-impl Reorder {
-    /// Takes a message of a session and its number; gives back what may be heard now, in order.
+impl ReorderBuffer {
+    /// Takes a message with its session and number. Returns the messages that may be delivered now, in order.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -52,7 +52,7 @@ impl Reorder {
         let next = *self.next.entry(session.to_owned()).or_insert(number);
         let key = (session.to_owned(), number);
         if let Some((held, _)) = self.held.get(&key) {
-            // The same once more is nothing new; another with the same number is judged elsewhere.
+            // An exact repetition is dropped; a different message with the same number is judged by the rules.
             return if *held == text { Vec::new() } else { vec![text] };
         }
         if number > next && self.vain < MAX_VAIN {
@@ -75,12 +75,12 @@ impl Reorder {
         ready
     }
 
-    /// When waiting is over.
+    /// When the current wait is over.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.held.values().map(|(_, until)| *until).min()
     }
 
-    /// What has been held for long enough, in order.
+    /// The messages that have been held for long enough, in order.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<String> {
         let mut ready = Vec::new();
         while let Some(((session, number), _)) =
@@ -88,7 +88,7 @@ impl Reorder {
         {
             let (session, number) = (session.clone(), *number);
             self.vain += 1;
-            // Those before it came later, and are heard before it all the same.
+            // Earlier numbers that arrived later are still delivered first.
             let before: Vec<u64> = self.of(&session).take_while(|it| *it <= number).collect();
             ready.extend(before.into_iter().filter_map(|number| self.release(&session, number)));
             ready.extend(self.release_following(&session));
@@ -96,7 +96,7 @@ impl Reorder {
         ready
     }
 
-    /// The connection is gone: what was held comes again on the next one, which goes on with the numbers.
+    /// Handles a broken connection: the held messages arrive again on the next one, which continues the numbers.
     pub(crate) fn interrupted(&mut self) {
         self.held.clear();
         self.bytes = 0;
@@ -134,13 +134,13 @@ impl Reorder {
 mod tests {
     use super::*;
 
-    fn take(reorder: &mut Reorder, now: Instant, number: u64) -> Vec<String> {
+    fn take(reorder: &mut ReorderBuffer, now: Instant, number: u64) -> Vec<String> {
         reorder.take(now, "sess_a", number, number.to_string())
     }
 
     #[test]
     fn what_comes_in_disorder_is_heard_in_order() {
-        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        let (mut reorder, now) = (ReorderBuffer::default(), Instant::now());
         assert_eq!(take(&mut reorder, now, 4), ["4"]);
         assert!(take(&mut reorder, now, 6).is_empty());
         assert!(take(&mut reorder, now, 7).is_empty());
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_never_comes_is_waited_for_a_moment_only() {
-        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        let (mut reorder, now) = (ReorderBuffer::default(), Instant::now());
         take(&mut reorder, now, 1);
         for number in [5, 3, 4, 8] {
             assert!(take(&mut reorder, now, number).is_empty());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn who_leaves_numbers_out_is_not_waited_for_again_and_again() {
-        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        let (mut reorder, now) = (ReorderBuffer::default(), Instant::now());
         take(&mut reorder, now, 1);
         for number in [10, 20, 30] {
             assert!(take(&mut reorder, now, number).is_empty());
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn after_a_cut_the_numbers_go_on() {
-        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        let (mut reorder, now) = (ReorderBuffer::default(), Instant::now());
         take(&mut reorder, now, 1);
         assert!(take(&mut reorder, now, 3).is_empty());
         reorder.interrupted();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_held_has_a_bound() {
-        let (mut reorder, now) = (Reorder::default(), Instant::now());
+        let (mut reorder, now) = (ReorderBuffer::default(), Instant::now());
         take(&mut reorder, now, 0);
         let mut heard = 1;
         for number in 0..1000 {
@@ -203,7 +203,7 @@ mod tests {
             assert!(reorder.next.len() <= MAX_SESSIONS);
         }
         let long = "x".repeat(MAX_HELD_BYTES);
-        reorder = Reorder::default();
+        reorder = ReorderBuffer::default();
         take(&mut reorder, now, 1);
         assert!(reorder.take(now, "sess_a", 3, "3".to_owned()).is_empty());
         assert_eq!(reorder.take(now, "sess_a", 4, long).len(), 2);

@@ -1,11 +1,11 @@
-//! The loop that keeps a subscription: one line at a time, the rules, and what the program wants.
+//! The loop that keeps a subscription: one link at a time, the rules, and the commands of the program.
 //!
-//! While news wait for the program, nothing is read from the line, so that whoever is slow slows the
-//! producer and loses nothing. What the program says is taken all the while.
+//! While news are pending for the program, nothing is read from the link, so that a slow program slows the
+//! producer and loses nothing. Commands of the program are taken all the while.
 
 mod asks;
 mod hear;
-mod line;
+mod link;
 mod say;
 
 use std::collections::VecDeque;
@@ -14,107 +14,107 @@ use std::time::{Duration, SystemTime};
 
 use aaep::SubscriptionId;
 use aaep_engine::Now;
-use aaep_engine::subscriber::{CannotAsk, Subscriber as Rules};
+use aaep_engine::subscriber::{CannotAsk, Subscriber};
 use aaep_transport::link::LinkEnd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use crate::backoff::Backoff;
-use crate::command::{Command, Done};
+use crate::backoff::RetryBackoff;
+use crate::command::{DoneSender, TaskCommand};
 use crate::dial::{Dial, Dialled, NoLine};
 use crate::error::ConnectError;
-use crate::flood::Flood;
+use crate::flood::FloodGuard;
 use crate::news::{Ended, News};
-use crate::reorder::Reorder;
+use crate::reorder::ReorderBuffer;
 use crate::wishes::Wishes;
-use asks::Asks;
-use line::{Line, Up};
-use say::{Sending, Stuck};
+use asks::KitAsks;
+use link::{LinkState, LiveLink};
+use say::{LinkStuck, PendingSend};
 
-/// How many news may wait for the program. Past it, nothing is read from the line.
+/// How many news may be pending for the program. Beyond that, nothing is read from the link.
 pub const MAX_WAITING_NEWS: usize = 64;
 
 /// How long the producer may take to answer a request.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the line may take to take a message. Then it counts as broken.
+/// How long the link may take to accept a message before it counts as broken.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a line has to hold for the waits before another attempt to begin anew.
+/// How long a link must hold before the backoff starts over.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(5);
 
-/// How long saying goodbye may take.
+/// How long closing may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// What keeps a subscription.
-pub(crate) struct Task<D> {
+/// Keeps one subscription.
+pub(crate) struct SubscriptionTask<D> {
     wishes: Wishes,
-    rules: Rules,
+    rules: Subscriber,
     began: Instant,
-    line: Line<D>,
+    link: LinkState<D>,
     news: mpsc::Sender<News>,
-    /// What the program is told next. It is filled by one message at a time.
+    /// News that the program has not taken yet. At most one message is processed while it is not empty.
     waiting: VecDeque<News>,
-    commands: mpsc::Receiver<Command>,
-    asks: Asks,
-    sending: Option<Sending>,
-    reorder: Reorder,
-    flood: Flood,
-    backoff: Backoff,
-    /// The subscription that was had last, to go on with.
+    commands: mpsc::Receiver<TaskCommand>,
+    asks: KitAsks,
+    sending: Option<PendingSend>,
+    reorder: ReorderBuffer,
+    flood: FloodGuard,
+    backoff: RetryBackoff,
+    /// The last granted subscription, to be resumed.
     before: Option<SubscriptionId>,
-    /// Whether the producer does not know that subscription any more.
+    /// Whether the producer no longer knows that subscription.
     is_lost: bool,
-    /// What the program says when it goes, and that it has gone.
-    goodbye: Option<(Option<String>, Done)>,
-    /// Who waits for the first subscription.
+    /// The reason with which the program closed, and the channel that confirms it.
+    goodbye: Option<(Option<String>, DoneSender)>,
+    /// Reports the first subscription, or why there is none, to `connect`.
     ready: Option<oneshot::Sender<Result<(), ConnectError>>>,
 }
 
-/// What makes the task do something.
-enum Wake<D> {
-    /// The program is gone.
+/// Why the task woke up.
+enum TaskWake<D> {
+    /// The program dropped the subscriber.
     Gone,
-    Said(Command),
-    Sent(Result<bool, Stuck>),
+    Said(TaskCommand),
+    Sent(Result<bool, LinkStuck>),
     Heard(Result<String, LinkEnd>),
     Dialled(Box<(D, Result<Dialled, NoLine>)>),
     Time,
-    /// The program took something.
+    /// The program took a piece of news.
     Taken,
 }
 
-type Hands = (mpsc::WeakSender<Command>, mpsc::Receiver<Command>);
+type CommandChannel = (mpsc::WeakSender<TaskCommand>, mpsc::Receiver<TaskCommand>);
 
-impl<D: Dial> Task<D> {
+impl<D: Dial> SubscriptionTask<D> {
     pub(crate) fn new(
         dial: D,
         wishes: Wishes,
         news: mpsc::Sender<News>,
-        (own_commands, commands): Hands,
+        (own_commands, commands): CommandChannel,
         ready: oneshot::Sender<Result<(), ConnectError>>,
     ) -> Result<Self, ConnectError> {
-        let mut rules = Rules::new(wishes.config());
-        // Asked here once so that wishes that make no request are noticed before anyone is called.
+        let mut rules = Subscriber::new(wishes.config());
+        // Made once here to detect invalid wishes before the producer is contacted.
         match rules.request(wishes.capabilities.clone()) {
             Err(CannotAsk::Malformed(wrong)) if !wishes.without_handshake => {
                 return Err(ConnectError::Wishes(wrong));
             }
             _ => {}
         }
-        let (began, backoff) = (Instant::now(), Backoff::new(wishes.longest_wait));
-        Ok(Task {
+        let (began, backoff) = (Instant::now(), RetryBackoff::new(wishes.longest_wait));
+        Ok(SubscriptionTask {
             wishes,
             rules,
             began,
-            line: Line::Down { dial, until: began },
+            link: LinkState::Down { dial, until: began },
             news,
             waiting: VecDeque::new(),
             commands,
-            asks: Asks::new(own_commands, began),
+            asks: KitAsks::new(own_commands, began),
             sending: None,
-            reorder: Reorder::default(),
-            flood: Flood::default(),
+            reorder: ReorderBuffer::default(),
+            flood: FloodGuard::default(),
             backoff,
             before: None,
             is_lost: false,
@@ -123,18 +123,18 @@ impl<D: Dial> Task<D> {
         })
     }
 
-    /// Keeps the subscription until it is over.
+    /// Keeps the subscription until it ends.
     pub(crate) async fn run(mut self) {
         let ended = loop {
             let done = match self.wake().await {
-                Wake::Gone => Err(Ended::Closed),
-                Wake::Said(command) => self.said(command),
-                Wake::Sent(result) => self.sent(result),
-                Wake::Heard(Ok(text)) => self.heard(text),
-                Wake::Heard(Err(end)) => self.line_ended(&end),
-                Wake::Dialled(dialled) => self.dialled(*dialled),
-                Wake::Time => self.time(),
-                Wake::Taken => Ok(()),
+                TaskWake::Gone => Err(Ended::Closed),
+                TaskWake::Said(command) => self.said(command),
+                TaskWake::Sent(result) => self.sent(result),
+                TaskWake::Heard(Ok(text)) => self.heard(text),
+                TaskWake::Heard(Err(end)) => self.link_ended(&end),
+                TaskWake::Dialled(dialled) => self.dialled(*dialled),
+                TaskWake::Time => self.time(),
+                TaskWake::Taken => Ok(()),
             };
             match done {
                 Ok(()) => {}
@@ -144,40 +144,41 @@ impl<D: Dial> Task<D> {
         self.end(ended).await;
     }
 
-    /// Waits for whatever comes first.
-    async fn wake(&mut self) -> Wake<D> {
+    /// Waits for the first of all possible reasons to act.
+    async fn wake(&mut self) -> TaskWake<D> {
         let timer = self.timer();
         let can_tell = !self.waiting.is_empty();
-        // An answer to our request is heard all the same, so that the line holds when the program wants more.
-        let can_hear = !can_tell || (self.line.is_asked() && self.waiting.len() < MAX_WAITING_NEWS);
-        let Task { line, news, waiting, commands, sending, .. } = self;
+        // The answer to our own request is read even so, so that the link can hold before the program asks for
+        // more.
+        let can_hear = !can_tell || (self.link.is_asked() && self.waiting.len() < MAX_WAITING_NEWS);
+        let SubscriptionTask { link, news, waiting, commands, sending, .. } = self;
         let can_take = sending.is_none();
-        let (dialling, receiver) = match line {
-            Line::Dialling(dialling) => (Some(dialling), None),
-            Line::Up(up) => (None, Some(&mut up.receiver)),
-            Line::Down { .. } | Line::Nowhere => (None, None),
+        let (dialling, receiver) = match link {
+            LinkState::Dialling(dialling) => (Some(dialling), None),
+            LinkState::Up(up) => (None, Some(&mut up.receiver)),
+            LinkState::Down { .. } | LinkState::Nowhere => (None, None),
         };
         tokio::select! {
-            () = news.closed() => Wake::Gone,
+            () = news.closed() => TaskWake::Gone,
             permit = news.reserve(), if can_tell => {
                 if let (Ok(permit), Some(next)) = (permit, waiting.pop_front()) {
                     permit.send(next);
                 }
-                Wake::Taken
+                TaskWake::Taken
             }
-            Some(command) = commands.recv(), if can_take => Wake::Said(command),
-            result = when(sending.as_mut().map(|it| &mut it.future)) => Wake::Sent(result),
-            dialled = when(dialling) => Wake::Dialled(Box::new(dialled)),
-            heard = hear(receiver), if can_hear => Wake::Heard(heard),
-            () = at(timer) => Wake::Time,
+            Some(command) = commands.recv(), if can_take => TaskWake::Said(command),
+            result = when(sending.as_mut().map(|it| &mut it.future)) => TaskWake::Sent(result),
+            dialled = when(dialling) => TaskWake::Dialled(Box::new(dialled)),
+            heard = hear(receiver), if can_hear => TaskWake::Heard(heard),
+            () = at(timer) => TaskWake::Time,
         }
     }
 
-    /// When something is to be done without anything happening.
+    /// The next time at which something is due.
     fn timer(&self) -> Option<Instant> {
         let rules = self.rules.deadline().map(|us| self.began + Duration::from_micros(us));
         let held = self.reorder.deadline().filter(|_| self.waiting.is_empty());
-        let all = [rules, self.line.deadline(), held, self.flood.deadline()];
+        let all = [rules, self.link.deadline(), held, self.flood.deadline()];
         all.into_iter().flatten().min()
     }
 
@@ -194,11 +195,11 @@ impl<D: Dial> Task<D> {
                 self.receive(&text)?;
             }
         }
-        self.line_due(now)
+        self.link_due(now)
     }
 
-    /// What the program is told next. Of how the line stands it need not know what is over already, so that
-    /// a program that does not listen for days leaves nothing behind but the last of it.
+    /// Queues a piece of news for the program. Outdated news about the link is removed, so that a program that
+    /// does not read for days leaves only the latest behind.
     fn tell(&mut self, news: News) {
         match news {
             News::Reconnecting { .. } => self
@@ -220,17 +221,17 @@ impl<D: Dial> Task<D> {
         }
     }
 
-    /// Says goodbye if that is ours to say, settles what is open, and tells the program the last things.
+    /// Closes the subscription if that is ours to do, settles open asks, and delivers the last news.
     async fn end(mut self, ended: Ended) {
-        let line = std::mem::replace(&mut self.line, Line::Nowhere);
+        let link = std::mem::replace(&mut self.link, LinkState::Nowhere);
         if matches!(ended, Ended::Closed | Ended::Flooded | Ended::NotTrusted(_))
-            && let Line::Up(up) = line
+            && let LinkState::Up(up) = link
         {
             let flooded = (ended == Ended::Flooded).then(|| ended.to_string());
             let reason = self.goodbye.as_mut().and_then(|(reason, _)| reason.take()).or(flooded);
             let message =
                 self.rules.close(None, reason).ok().map(|(message, _)| say::json(&message));
-            // Without a word is a goodbye too: the producer notices that the line is gone.
+            // Not sending a message also ends it: the producer notices that the link is gone.
             let _ = tokio::time::timeout(GOODBYE, say_goodbye(up, message)).await;
         }
         if let Some((_, done)) = self.goodbye.take() {
@@ -243,8 +244,8 @@ impl<D: Dial> Task<D> {
         if let Some(ready) = self.ready.take() {
             let _ = ready.send(Err(connect_error(&ended)));
         }
-        let Task { commands, mut waiting, news, .. } = self;
-        // Whoever wants to say something from here on is told that it is over.
+        let SubscriptionTask { commands, mut waiting, news, .. } = self;
+        // From here on, commands fail with [`SayError::Ended`](crate::SayError::Ended).
         drop(commands);
         waiting.push_back(News::Ended(ended));
         for last in waiting {
@@ -255,13 +256,13 @@ impl<D: Dial> Task<D> {
     }
 }
 
-/// Says the last word, and waits until the wire has carried it.
-async fn say_goodbye<D>(up: Up<D>, message: Option<String>) {
-    let Up { sender, mut receiver, .. } = up;
+/// Sends the closing message, and waits until the wire has carried it.
+async fn say_goodbye<D>(up: LiveLink<D>, message: Option<String>) {
+    let LiveLink { sender, mut receiver, .. } = up;
     if let Some(message) = message
         && sender.send(message).await.is_ok()
     {
-        // Now the wire ends, after what it has to carry.
+        // Now the wire ends, after it has carried everything.
         drop(sender);
         while receiver.next().await.is_ok() {}
     }
@@ -278,7 +279,7 @@ fn connect_error(ended: &Ended) -> ConnectError {
     }
 }
 
-/// What a future gives, if there is one; never, if there is none.
+/// Waits for a future if there is one, and forever if there is none.
 async fn when<F: Future + Unpin>(future: Option<&mut F>) -> F::Output {
     match future {
         Some(future) => future.await,

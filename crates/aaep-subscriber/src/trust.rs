@@ -1,4 +1,4 @@
-//! Finding a producer by its manifest, and believing only what its key has signed (§5.10, §10.4, B.7).
+//! Finding a producer by its manifest, and trusting only what its key has signed (§5.10, §10.4, B.7).
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -13,23 +13,23 @@ use aaep_trust::manifest::{Expected, PinStore, Unverified, VerifyError, WELL_KNO
 use crate::error::ConnectError;
 use crate::wishes::Wishes;
 
-/// How many wires of a manifest are looked at.
+/// How many wires of a manifest are considered.
 const MAX_ENDPOINTS: usize = 16;
 
-/// The manifest as JSON, which carries its signature if it has one.
+/// The manifest as JSON, which includes its signature if there is one.
 const WANTED: &str = "application/json";
 
-/// By which keys a producer is known.
+/// The keys by which a producer is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Trust {
+pub(crate) struct ProducerTrust {
     keys: Option<Jwks>,
     pinned: Vec<Thumbprint>,
     origin: String,
     is_needed: bool,
 }
 
-impl Trust {
-    /// Whether the producer that grants a subscription is the one whose manifest was verified.
+impl ProducerTrust {
+    /// Checks that the producer that grants a subscription is the one whose manifest was verified.
     pub(crate) fn judge(&self, accepted: &SubscriptionAccepted) -> Result<(), String> {
         let (Some(jws), Some(keys)) = (&accepted.signed_manifest, &self.keys) else {
             let problem = "the producer did not sign its manifest".to_owned();
@@ -46,29 +46,32 @@ impl Trust {
     }
 }
 
-/// What was found out about a producer.
-pub(crate) struct Found {
-    /// Its wires on the same host, as its manifest orders them.
+/// What was discovered about a producer.
+pub(crate) struct FoundProducer {
+    /// Its wires on the same host, in the order of its manifest.
     pub(crate) targets: Vec<Target>,
-    pub(crate) trust: Option<Trust>,
+    pub(crate) trust: Option<ProducerTrust>,
 }
 
-/// Looks for the manifest on a host. Without one that has to be there, nothing is found and all is well.
-pub(crate) async fn discover(place: &Place, wishes: &Wishes) -> Result<Found, ConnectError> {
+/// Looks for the manifest on a host. A missing manifest is an error only if one is required.
+pub(crate) async fn discover(
+    place: &Place,
+    wishes: &Wishes,
+) -> Result<FoundProducer, ConnectError> {
     let is_needed = wishes.capabilities.accept_signed_manifests_only == Some(true);
     let scheme = if place.is_tls() { "https" } else { "http" };
     let text = format!("{scheme}://{}{WELL_KNOWN_PATH}", place.authority());
     let address =
         Address::parse(&text).map_err(|error| ConnectError::Address(error.to_string()))?;
     let origin = address.origin();
-    let pins = Pins::open(wishes.pins.clone()).await?;
+    let pins = PinFile::open(wishes.pins.clone()).await?;
     let pinned: Vec<Thumbprint> = pins.of(&origin);
     let must = is_needed || !pinned.is_empty();
     let client = Client::new().insecure_allow_plain_http(wishes.insecure_allow_plain_http);
     let bytes = match client.get(&address, WANTED).await {
         Ok(bytes) => bytes,
-        // Whether anyone is there at all shows when the line is got.
-        Err(_) if !must => return Ok(Found { targets: Vec::new(), trust: None }),
+        // Whether the host answers at all shows when the link is opened.
+        Err(_) if !must => return Ok(FoundProducer { targets: Vec::new(), trust: None }),
         Err(error) => {
             let why = format!("The manifest cannot be fetched. {error}.");
             return Err(ConnectError::Manifest(why));
@@ -83,21 +86,22 @@ pub(crate) async fn discover(place: &Place, wishes: &Wishes) -> Result<Found, Co
                 .map_err(|error| ConnectError::NotTrusted(error.to_string()))?;
             pins.remember(&origin, verified.thumbprint.clone()).await?;
             let pinned = vec![verified.thumbprint];
-            // Who did not ask for keys to be remembered bears with a producer that changes its own.
+            // A program that keeps no pins accepts a producer that changes its key.
             let is_kept = is_needed || wishes.pins.is_some();
-            let trust = is_kept.then_some(Trust { keys: Some(keys), pinned, origin, is_needed });
-            Ok(Found { targets: targets(&verified.manifest, place), trust })
+            let trust =
+                is_kept.then_some(ProducerTrust { keys: Some(keys), pinned, origin, is_needed });
+            Ok(FoundProducer { targets: targets(&verified.manifest, place), trust })
         }
         Err(VerifyError::Unsigned) if !must => {
             let targets = match aaep::read(&bytes, Mode::Tolerant).message {
                 Some(Message::Manifest(manifest)) => targets(&manifest, place),
                 _ => Vec::new(),
             };
-            Ok(Found { targets, trust: None })
+            Ok(FoundProducer { targets, trust: None })
         }
-        // What is no manifest says nothing of the producer; what is a broken one is not believed.
+        // A document that is not a manifest says nothing about the producer; a broken manifest is not trusted.
         Err(VerifyError::NotAManifest(_)) if !must => {
-            Ok(Found { targets: Vec::new(), trust: None })
+            Ok(FoundProducer { targets: Vec::new(), trust: None })
         }
         Err(error) => Err(ConnectError::NotTrusted(error.to_string())),
     }
@@ -120,7 +124,8 @@ async fn fetch_keys(
     Jwks::parse(&bytes).map_err(|error| not_there(error.to_string().trim_end_matches('.')))
 }
 
-/// The wires of a manifest that lead to the same host and are as safe. It never names a program to run.
+/// The wires of a manifest that lead to the same host and are as secure. A manifest can never name a program to
+/// run.
 fn targets(manifest: &Manifest, place: &Place) -> Vec<Target> {
     let data = manifest.extensions.iter().flat_map(|it| &it.0);
     let ours = data.filter(|(prefix, _)| prefix.as_str() == aaep::extension::PREFIX);
@@ -128,7 +133,7 @@ fn targets(manifest: &Manifest, place: &Place) -> Vec<Target> {
     let read = listed.take(MAX_ENDPOINTS).filter_map(|endpoint| {
         let uri = endpoint.get("uri")?.as_str()?;
         let uri = match endpoint.get("transport")?.as_str()? {
-            // An address of HTTP is how many write it, and then it means gRPC all the same.
+            // Many manifests write an HTTP address here; it still means gRPC.
             "grpc" if uri.starts_with("http") => uri.replacen("http", "grpc", 1),
             _ => uri.to_owned(),
         };
@@ -148,15 +153,15 @@ fn is_fine(target: &Target, place: &Place) -> bool {
     }
 }
 
-/// The file of the keys that producers are known by, if the program keeps one.
-struct Pins(Option<PinStore>);
+/// The file of pinned producer keys, if the program keeps one.
+struct PinFile(Option<PinStore>);
 
-impl Pins {
+impl PinFile {
     async fn open(path: Option<PathBuf>) -> Result<Self, ConnectError> {
-        let Some(path) = path else { return Ok(Pins(None)) };
+        let Some(path) = path else { return Ok(PinFile(None)) };
         let opened = tokio::task::spawn_blocking(move || PinStore::open(&path)).await;
         let opened = opened.map_err(|error| ConnectError::Manifest(error.to_string()))?;
-        opened.map(|pins| Pins(Some(pins))).map_err(|error| not_kept(&error.to_string()))
+        opened.map(|pins| PinFile(Some(pins))).map_err(|error| not_kept(&error.to_string()))
     }
 
     fn of(&self, origin: &str) -> Vec<Thumbprint> {
@@ -164,7 +169,7 @@ impl Pins {
         pin.map(|pin| pin.thumbprint.clone()).into_iter().collect()
     }
 
-    /// Remembers the key of a producer that was not known before.
+    /// Pins the key of a producer that was not known before.
     async fn remember(self, origin: &str, key: Thumbprint) -> Result<(), ConnectError> {
         let Some(mut pins) = self.0.filter(|pins| pins.get(origin).is_none()) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who listens, and what it wants to hear.
+//! Who the subscriber is, and what it requests.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use aaep_engine::subscriber::SubscriberConfig;
 
 const RIGHT: &str = "a constant of the right form";
 
-/// Who listens, and what it wants to hear.
+/// The identity of a subscriber, and what it requests from a producer.
 ///
 /// ```
 /// use aaep_subscriber::Wishes;
@@ -21,35 +21,35 @@ const RIGHT: &str = "a constant of the right form";
 #[derive(Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Wishes {
-    /// The stable name of the subscriber.
+    /// The stable id of the subscriber.
     pub subscriber_id: String,
-    /// Its name as it is told to people.
+    /// Its name, as people see it.
     pub subscriber_name: Option<String>,
     /// Its version.
     pub subscriber_version: Option<String>,
-    /// What it can take (§5.3).
+    /// The capabilities that it requests (§5.3).
     pub capabilities: Capabilities,
-    /// Proves to the producer who listens.
+    /// The token that identifies the subscriber to the producer.
     pub bearer: Option<String>,
-    /// Whether the producer knows no handshake and just speaks (level 1). Nothing can be answered then.
+    /// Whether the producer only sends events, without a handshake (level 1). Nothing can be answered then.
     pub without_handshake: bool,
-    /// Whether a producer without a handshake takes answers all the same, at `/messages` beside its `/events`.
+    /// Whether a producer without a handshake still accepts answers, at `/messages` next to its `/events`.
     pub answers_without_handshake: bool,
-    /// Whether the proof is for hubs alone: a producer without a manifest is not told it.
+    /// Whether the token is for hubs only: a producer without a manifest does not receive it.
     pub is_bearer_for_hubs: bool,
-    /// The file that says by which key each producer is known.
+    /// The file that stores by which key each producer is known.
     pub pins: Option<PathBuf>,
-    /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
+    /// Whether plain HTTP may leave this machine. Anyone on the network can then read and change it.
     pub insecure_allow_plain_http: bool,
-    /// The longest wait before another attempt when the line is broken.
+    /// The longest wait before the next attempt when the link is broken.
     pub longest_wait: Duration,
 }
 
 impl Wishes {
-    /// A subscriber that can answer questions and wants to hear everything.
+    /// A subscriber that can answer asks and requests all events.
     ///
     /// # Panics
-    /// Never: the URI is a constant of the right form.
+    /// Never: the URI is a valid constant.
     pub fn new(subscriber_id: &str) -> Self {
         let mut wishes = Wishes {
             subscriber_id: subscriber_id.to_owned(),
@@ -72,31 +72,31 @@ impl Wishes {
         wishes.asking(|asking| asking.extend = Some(true))
     }
 
-    /// The subscriber's name as it is told to people.
+    /// Sets the subscriber's name, as people see it.
     pub fn name(mut self, name: &str) -> Self {
         self.subscriber_name = Some(name.to_owned());
         self
     }
 
-    /// The languages that the subscriber can announce, best first.
+    /// Sets the languages that the subscriber can announce, best first.
     pub fn languages(mut self, languages: Vec<LanguageTag>) -> Self {
         self.capabilities.languages = Some(languages);
         self
     }
 
-    /// How detailed the words should be.
+    /// Sets how detailed the words should be.
     pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
         self.capabilities.preferred_verbosity = Some(verbosity);
         self
     }
 
-    /// The most events per second, critical ones aside.
+    /// Sets the most events per second; critical events do not count.
     pub fn max_events_per_second(mut self, most: u64) -> Self {
         self.capabilities.max_events_per_second = Some(most);
         self
     }
 
-    /// The subscriber cannot answer: it hears that something is asked, and others answer.
+    /// The subscriber cannot answer: it receives asks, and others answer them.
     pub fn only_listening(mut self) -> Self {
         self.capabilities.supports_confirmation_reply = Some(false);
         self.capabilities.supports_clarification_reply = Some(false);
@@ -104,51 +104,51 @@ impl Wishes {
         self
     }
 
-    /// The time to answer is counted from when [`Ask::presented`](crate::Ask::presented) says that the
-    /// person has heard the question, where the producer can do that.
+    /// Counts the time to answer from [`Ask::presented`](crate::Ask::presented), when the person has heard the
+    /// ask, if the producer supports that.
     pub fn time_from_presented(self) -> Self {
         self.asking(|asking| asking.ask_clock = Some(AskClock::Presented))
     }
 
-    /// Proves to the producer who listens.
+    /// Sets the token that identifies the subscriber to the producer.
     pub fn bearer(mut self, token: &str) -> Self {
         self.bearer = Some(token.to_owned());
         self
     }
 
-    /// The producer knows no handshake and just speaks (level 1).
+    /// The producer only sends events, without a handshake (level 1).
     pub fn without_handshake(mut self) -> Self {
         self.without_handshake = true;
         self
     }
 
-    /// The producer knows no handshake, speaks at `/events` and takes answers at `/messages` (ruling 27).
+    /// The producer has no handshake, sends at `/events` and accepts answers at `/messages` (ruling 27).
     pub fn answering_without_handshake(mut self) -> Self {
         self.answers_without_handshake = true;
         self.without_handshake()
     }
 
-    /// Only a producer whose manifest is signed will do (§5.3.1.12).
+    /// Requires a producer whose manifest is signed (§5.3.1.12).
     pub fn signed_only(mut self) -> Self {
         self.capabilities.accept_signed_manifests_only = Some(true);
         self
     }
 
-    /// Keeps in this file by which key each producer is known. The first key that signs a manifest is
-    /// remembered, and from then on no other is believed.
+    /// Stores in this file by which key each producer is known. The first key that signs a manifest is stored,
+    /// and from then on no other key is trusted.
     pub fn pins(mut self, path: &Path) -> Self {
         self.pins = Some(path.to_owned());
         self
     }
 
-    /// Lets plain HTTP leave this machine, where anyone on the way can read and change it.
+    /// Lets plain HTTP leave this machine. Anyone on the network can then read and change it.
     pub fn insecure_allow_plain_http(mut self) -> Self {
         self.insecure_allow_plain_http = true;
         self
     }
 
-    /// Waits at most so long before another attempt when the line is broken, such as for a producer on the
-    /// same machine.
+    /// Limits the wait before the next attempt when the link is broken, for example for a producer on the same
+    /// machine.
     pub fn longest_wait(mut self, wait: Duration) -> Self {
         self.longest_wait = wait;
         self
@@ -162,7 +162,7 @@ impl Wishes {
         self
     }
 
-    /// Leaves out all extensions but our own; whether there were any.
+    /// Removes all extensions except our own. Returns whether there were any.
     pub(crate) fn leave_out_extensions(&mut self) -> bool {
         let before = self.capabilities.clone();
         self.capabilities.other.retain(|prefix, _| prefix == PREFIX);

@@ -1,13 +1,13 @@
 //! HTTP/1.1 chunks, for a body that is written without an HTTP library (RFC 9112 §7.1).
 //!
-//! It never reads chunks and knows no trailers.
+//! It does not read chunks and does not support trailers.
 
 use std::io::Write;
 
-/// What ends a chunked body.
+/// The end of a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends `bytes` as one chunk. Nothing is written for no bytes, because an empty chunk ends the body.
+/// Appends `bytes` as one chunk. Empty `bytes` write nothing, because an empty chunk would end the body.
 pub fn chunk(bytes: &[u8], into: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;

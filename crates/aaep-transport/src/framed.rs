@@ -1,8 +1,8 @@
-//! Whole messages on a stream of bytes (§8.2.2, B.4.4): after a length of four bytes, most significant
-//! first, or one JSON document on each line.
+//! Whole messages on a stream of bytes (§8.2.2, B.4.4): each after its length in four bytes, most significant
+//! first, or one JSON document per line.
 //!
-//! It grows with the bytes that came, never with a length that was only announced, and owns no buffer while
-//! nothing is under way. It never looks into a message.
+//! The decoder grows with the bytes that arrived, never with a length that was only announced, and owns no buffer
+//! between messages. It never looks into a message.
 
 mod credential;
 mod messages;
@@ -12,10 +12,10 @@ pub use messages::{Messages, NoMessage};
 
 use std::fmt;
 
-/// How many bytes a length has.
+/// The number of bytes of a length.
 const LENGTH_BYTES: u8 = 4;
 
-/// How messages are told apart.
+/// How messages are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Each message follows its length.
@@ -25,8 +25,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Which framing a peer uses, by the first byte that it sends. No message is so long that its length
-    /// would not begin with zero, and a JSON object begins with a brace.
+    /// Recognises the framing of a peer by the first byte that it sends. The length of every allowed message
+    /// begins with a zero byte, and a JSON object begins with a brace.
     pub fn recognise(first: u8) -> Option<Self> {
         match first {
             0 => Some(Self::Length),
@@ -35,7 +35,7 @@ impl Framing {
         }
     }
 
-    /// The name that a manifest gives it.
+    /// The name of this framing in a manifest.
     pub fn name(self) -> &'static str {
         match self {
             Self::Length => "length-prefixed",
@@ -43,12 +43,13 @@ impl Framing {
         }
     }
 
-    /// Appends a whole message of JSON.
+    /// Appends a whole JSON message.
     pub fn message(self, json: &[u8], into: &mut Vec<u8>) {
         into.reserve(json.len() + usize::from(LENGTH_BYTES));
         match self {
             Self::Length => {
-                // Whoever makes messages of four gigabytes sends nothing rather than something wrong.
+                // A message of four gigabytes cannot be framed; sending nothing is better than sending something
+                // wrong.
                 let Ok(length) = u32::try_from(json.len()) else { return };
                 into.extend_from_slice(&length.to_be_bytes());
                 into.extend_from_slice(json);
@@ -63,7 +64,7 @@ impl Framing {
     }
 }
 
-/// What a peer did that it must not do.
+/// A rule that a peer broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
     /// A message is longer than allowed.
@@ -89,17 +90,17 @@ pub struct Decoder {
     /// The message so far.
     message: Vec<u8>,
     max_message_bytes: u32,
-    /// The length of the current message, perhaps not whole.
+    /// The length of the current message, perhaps incomplete.
     length: [u8; LENGTH_BYTES as usize],
     length_bytes: u8,
     framing: Framing,
     has_ended: bool,
-    /// Whether what comes is the rest of a line that was too long.
+    /// Whether the incoming bytes are the rest of a line that was too long.
     is_passing_over: bool,
 }
 
 impl Decoder {
-    /// A reader that takes messages of up to `max_message_bytes`.
+    /// A decoder for messages of up to `max_message_bytes`.
     pub fn new(framing: Framing, max_message_bytes: u32) -> Self {
         Self {
             message: Vec::new(),
@@ -112,9 +113,10 @@ impl Decoder {
         }
     }
 
-    /// Reads from the front of `bytes` up to the end of one message, which may be empty: a sign of life.
+    /// Reads from the front of `bytes` up to the end of one message. An empty message is a sign of life.
     ///
-    /// Gives none when all bytes are read and more must come. After a violation it swallows whatever comes.
+    /// Returns `None` when all bytes are read and the message is incomplete. After a violation it discards all
+    /// input.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, Violation> {
         if self.has_ended {
             *bytes = &[];
@@ -133,8 +135,8 @@ impl Decoder {
         text
     }
 
-    /// Goes on after a violation with the next line. Where messages follow their lengths, nobody knows where
-    /// the next one begins, and nothing changes.
+    /// Continues after a violation with the next line. With length framing nothing changes, because the start of
+    /// the next message is unknown.
     pub fn pass_over(&mut self, violation: Violation) {
         if self.framing == Framing::Lines {
             self.has_ended = false;
@@ -142,7 +144,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a message has begun and not ended.
+    /// Whether a message has begun but not ended.
     pub fn is_mid_message(&self) -> bool {
         self.length_bytes > 0 || !self.message.is_empty()
     }
@@ -175,7 +177,7 @@ impl Decoder {
         if self.is_passing_over {
             self.is_passing_over = end.is_none();
             *bytes = later.get(1..).unwrap_or(&[]);
-            // Nothing is left of the line, which counts as an empty one.
+            // Nothing is left of the line, so it counts as an empty one.
             return Ok(end.map(|_| Vec::new()));
         }
         if self.message.len() + now.len() > self.max_message_bytes as usize {

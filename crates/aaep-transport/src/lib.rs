@@ -1,6 +1,6 @@
-//! The wires of AAEP: framing, sockets and who is there.
+//! The wires of AAEP: framing, sockets, and the identity of peers.
 //!
-//! It knows frames and identity, never what an event means, and does not depend on the engine.
+//! This crate knows frames and identity, never the meaning of an event, and does not depend on the engine.
 
 pub mod chunk;
 pub mod framed;

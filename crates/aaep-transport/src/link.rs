@@ -1,8 +1,7 @@
-//! A subscriber's end of a wire: whole JSON messages to a producer and back, whichever wire carries them
-//! (§8.2.2).
+//! A subscriber's end of a wire: whole JSON messages to a producer and back, over any wire (§8.2.2).
 //!
-//! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It
-//! knows where messages begin and end and by which address they go, never what an event means.
+//! A wire is a task that holds the far end ([`Bearer`]) of a [`Link`]. It ends when the link is dropped. It knows
+//! message boundaries and addresses, never the meaning of an event.
 
 mod caller;
 mod dial;
@@ -25,30 +24,30 @@ pub use place::Place;
 pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
 
-/// How long a wire goes on for what was said last, when its subscriber is gone or the producer has ended.
+/// How long a wire keeps running for the last messages, when its subscriber is gone or the producer has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Why a connection over the network that gives no sign of life counts as cut.
+/// Why a network connection without a sign of life counts as broken.
 const SILENCE: &str = "there was no sign of life for too long";
 
-/// How many messages may wait in each direction. Past it, the wire is not read from, so that a slow subscriber
-/// slows its producer and not this process.
+/// How many messages may be queued in each direction. When the queue is full, the wire is not read, so that a
+/// slow subscriber slows its producer and does not fill this process.
 pub const MAX_WAITING_MESSAGES: usize = 64;
 
 /// Whole messages to a producer and back.
 #[derive(Debug)]
 pub struct Link {
-    /// What the subscriber says.
+    /// Messages to the producer.
     pub sender: LinkSender,
-    /// What the producer says.
+    /// Messages from the producer.
     pub receiver: LinkReceiver,
 }
 
-/// Says something to a producer.
+/// Sends messages to a producer.
 #[derive(Debug, Clone)]
 pub struct LinkSender(mpsc::Sender<String>);
 
-/// Hears a producer.
+/// Receives messages from a producer.
 #[derive(Debug)]
 pub struct LinkReceiver {
     incoming: mpsc::Receiver<Result<String, LinkEnd>>,
@@ -67,27 +66,27 @@ pub struct Bearer {
 pub enum LinkEnd {
     /// The producer ended it.
     Closed {
-        /// The code of B.2.6, where the wire has one.
+        /// The code of B.2.6, if the wire has one.
         code: Option<u16>,
-        /// What the producer said about it, perhaps nothing. It is foreign text.
+        /// The producer's reason, perhaps empty. It is foreign text.
         reason: String,
     },
     /// The connection broke, or a child process ended.
     Cut(String),
-    /// The producer does not let us in. Trying again with the same credentials is of no use.
+    /// The producer does not let us in. Trying again with the same credentials does not help.
     Refused {
-        /// What the producer said about it. It is foreign text.
+        /// The producer's reason. It is foreign text.
         reason: String,
     },
     /// The producer broke a rule of the wire.
     Violation(String),
 }
 
-/// Nothing more can be said on this link.
+/// Nothing more can be sent on this link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkClosed;
 
-/// Both ends of a new link.
+/// Makes a link and returns both ends.
 pub fn link() -> (Link, Bearer) {
     let (outgoing_sender, outgoing) = mpsc::channel(MAX_WAITING_MESSAGES);
     let (incoming_sender, incoming) = mpsc::channel(MAX_WAITING_MESSAGES);
@@ -97,14 +96,14 @@ pub fn link() -> (Link, Bearer) {
 }
 
 impl LinkSender {
-    /// Says something, waiting for room.
+    /// Sends a message; waits while the queue is full.
     pub async fn send(&self, message: String) -> Result<(), LinkClosed> {
         self.0.send(message).await.map_err(|_| LinkClosed)
     }
 }
 
 impl LinkReceiver {
-    /// The next message, or why there is none any more. May be dropped while it waits; nothing is lost.
+    /// The next message, or why the link has ended. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<String, LinkEnd> {
         if let Some(end) = &self.end {
             return Err(end.clone());
@@ -119,35 +118,38 @@ impl LinkReceiver {
 }
 
 impl Bearer {
-    /// What the subscriber says next; none when it is gone and the wire is to end.
+    /// The subscriber's next message; `None` when the subscriber is gone and the wire must end.
     pub async fn outgoing(&mut self) -> Option<String> {
         self.outgoing.recv().await
     }
 
-    /// Hands a message of the producer to the subscriber, waiting for room; whether it is still there.
+    /// Passes a message of the producer to the subscriber; waits while the queue is full. Returns whether the
+    /// subscriber is still there.
     pub async fn incoming(&self, message: String) -> bool {
         self.incoming.send(Ok(message)).await.is_ok()
     }
 
-    /// Another hand on the way in, for a wire that reads and writes in two tasks.
-    pub fn ear(&self) -> Ear {
-        Ear(self.incoming.clone())
+    /// Another sender to the subscriber, for a wire that reads and writes in two tasks.
+    pub fn inlet(&self) -> LinkInlet {
+        LinkInlet(self.incoming.clone())
     }
 
-    /// Ends the link. Nothing is heard after it, and whoever has heard it can say nothing more.
+    /// Ends the link. Nothing is received after this, and after the subscriber has received it, it cannot send
+    /// any more.
     pub async fn end(mut self, end: LinkEnd) {
         self.outgoing.close();
-        // If the subscriber is gone, nobody needs to know.
+        // If the subscriber is gone, nobody needs to be told.
         let _ = self.incoming.send(Err(end)).await;
     }
 }
 
-/// The way in of a link.
+/// Passes messages of a producer to the subscriber.
 #[derive(Debug, Clone)]
-pub struct Ear(mpsc::Sender<Result<String, LinkEnd>>);
+pub struct LinkInlet(mpsc::Sender<Result<String, LinkEnd>>);
 
-impl Ear {
-    /// Hands a message of the producer to the subscriber, waiting for room; whether it is still there.
+impl LinkInlet {
+    /// Passes a message of the producer to the subscriber; waits while the queue is full. Returns whether the
+    /// subscriber is still there.
     pub async fn incoming(&self, message: String) -> bool {
         self.0.send(Ok(message)).await.is_ok()
     }
@@ -159,7 +161,7 @@ impl Ear {
 }
 
 impl LinkEnd {
-    /// The end with a code of B.2.6, where the wire has one. Two of them say that we are not let in.
+    /// The end with a code of B.2.6, if the wire has one. Two of the codes mean that we are not let in.
     pub fn closed(code: Option<u16>, reason: String) -> Self {
         match code {
             Some(4002 | 4003) => LinkEnd::Refused { reason },
@@ -226,9 +228,9 @@ mod tests {
         drop(bearer);
         assert!(matches!(one.receiver.next().await, Err(LinkEnd::Cut(_))));
         let (two, mut bearer) = link();
-        let ear = bearer.ear();
+        let inlet = bearer.inlet();
         drop(two);
         assert_eq!(bearer.outgoing().await, None);
-        assert!(ear.is_closed() && !bearer.incoming("late".to_owned()).await);
+        assert!(inlet.is_closed() && !bearer.incoming("late".to_owned()).await);
     }
 }

@@ -1,6 +1,6 @@
-//! Where programs of one machine meet: Unix sockets and, on Windows, named pipes (B.3, B.4).
+//! Where programs on one machine meet: Unix sockets and, on Windows, named pipes (B.3, B.4).
 //!
-//! The system says who is at the other end; nothing that a peer writes about itself is believed.
+//! The operating system identifies the peer; nothing that a peer writes about itself is trusted.
 
 mod error;
 mod path;
@@ -10,11 +10,11 @@ mod unix;
 mod windows;
 
 pub use error::BindError;
-pub use path::{MAX_SOCKET_PATH_BYTES, NoPlace, bind_path, connect_paths, socket_name};
+pub use path::{MAX_SOCKET_PATH_BYTES, NoSocketFolder, bind_path, connect_paths, socket_name};
 #[cfg(unix)]
 pub use unix::{Accepted, LocalDoor, own_user_id};
 #[cfg(windows)]
 pub use windows::{Accepted, LocalDoor};
 
-/// The name under which the hub of a person is found unless it is told another one.
+/// The name under which a person's hub is found, unless another one is given.
 pub const HUB_NAME: &str = "aaep-hub";

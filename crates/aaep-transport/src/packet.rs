@@ -1,6 +1,6 @@
-//! One message for the wires: its bytes in each form are made at most once, whoever asks, and shared.
+//! One message for the wires: its bytes in each form are made at most once and shared by all connections.
 //!
-//! It knows an id and opaque JSON, never what they mean.
+//! It knows an id and opaque JSON, never their meaning.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,12 +15,12 @@ use crate::{chunk, sse, websocket};
 pub enum Protocol {
     /// Server-sent events in an HTTP/1.1 chunked body.
     SseChunked {
-        /// Whether each event has its `event:` line (B.1.3); the legacy path has none (ruling 27).
+        /// Whether each event has an `event:` line (B.1.3); on the legacy path it has none (ruling 27).
         named: bool,
     },
-    /// Server-sent events in a body that ends with the connection, as HTTP/1.0 has it.
+    /// Server-sent events in a body that ends with the connection, as in HTTP/1.0.
     SsePlain {
-        /// Whether each event has its `event:` line.
+        /// Whether each event has an `event:` line.
         named: bool,
     },
     /// WebSocket, server side.
@@ -29,7 +29,7 @@ pub enum Protocol {
     Framed(Framing),
 }
 
-/// One message, shared by every connection that it goes to.
+/// One message, shared by every connection that it is sent to.
 pub struct Packet {
     event_id: Box<str>,
     is_critical: bool,
@@ -44,8 +44,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A message of JSON. What is no event (the answer to a handshake, say) has an empty id, so that it
-    /// does not change where a subscriber resumes.
+    /// A JSON message. A message that is not an event, such as the answer to a handshake, has an empty id, so
+    /// that it does not change where a subscriber resumes.
     pub fn new(event_id: impl Into<Box<str>>, json: impl Into<Bytes>) -> Self {
         Self {
             event_id: event_id.into(),
@@ -61,18 +61,18 @@ impl Packet {
         }
     }
 
-    /// The same message, as one that must not wait behind others.
+    /// Sets whether the message is critical and must not wait behind others.
     #[must_use]
     pub fn critical(self, is_critical: bool) -> Self {
         Self { is_critical, ..self }
     }
 
-    /// Whether it must not wait behind others.
+    /// Whether the message is critical and must not wait behind others.
     pub fn is_critical(&self) -> bool {
         self.is_critical
     }
 
-    /// The id of the event, or nothing.
+    /// The id of the event, or an empty string.
     pub fn event_id(&self) -> &str {
         &self.event_id
     }
@@ -82,7 +82,7 @@ impl Packet {
         &self.json
     }
 
-    /// The bytes as they go onto a connection.
+    /// The bytes as they are written to a connection.
     pub fn bytes(&self, protocol: Protocol) -> &[u8] {
         match protocol {
             Protocol::SseChunked { named: true } => {
@@ -126,7 +126,7 @@ impl Packet {
 
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The content may be private and long; its length says enough.
+        // The content may be private and long; its length is enough.
         f.debug_struct("Packet")
             .field("event_id", &self.event_id)
             .field("json_bytes", &self.json.len())

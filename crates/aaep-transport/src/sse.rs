@@ -1,6 +1,6 @@
 //! Server-sent events (appendix B.1.3, WHATWG HTML §9.2): writing here, reading in `parser`.
 //!
-//! No input can break out of its line. It never looks into the data.
+//! No input can break out of its line. The data itself is never interpreted.
 
 mod parser;
 
@@ -11,15 +11,15 @@ use std::io::Write;
 /// The name on the `event:` line of every AAEP event (B.1.3).
 pub const EVENT_NAME: &str = "aaep.event";
 
-/// A line that says only that the connection lives. No empty line follows it: there is no event to end, and
-/// some readers make an empty event of one all the same.
+/// A line that only shows that the connection is alive. No empty line follows it: there is no event to end, and
+/// some readers would turn it into an empty event.
 pub const HEARTBEAT: &[u8] = b":\n";
 
 /// Appends one event.
 ///
-/// An id that is empty or that a subscriber would ignore (it has a line break or a NUL) is left out, and so
-/// is a name with a line break: neither may start a line of its own. Each line of the data gets its own
-/// `data:` line, so the subscriber sees every line break as a line feed.
+/// An id is omitted if it is empty or a subscriber would ignore it (because it has a line break or a NUL), and so
+/// is a name with a line break: neither may start a line of its own. Each line of the data gets its own `data:`
+/// line, so the subscriber sees every line break as a line feed.
 pub fn event(id: &str, event: Option<&str>, json: &[u8], into: &mut Vec<u8>) {
     into.reserve(json.len() + id.len() + 48);
     if let Some(name) = event.filter(|name| fits_a_line(name)) {
@@ -46,7 +46,8 @@ pub fn comment(text: &str, into: &mut Vec<u8>) {
     into.push(b'\n');
 }
 
-/// Appends how long a subscriber should wait before it connects again. It is no event, so no empty line ends it.
+/// Appends how long a subscriber should wait before it reconnects. This is not an event, so no empty line ends
+/// it.
 pub fn retry(milliseconds: u32, into: &mut Vec<u8>) {
     writeln!(into, "retry: {milliseconds}").expect("a vector takes all bytes");
 }

@@ -1,12 +1,12 @@
 //! Taking a socket away from hyper, for connections that live long.
 //!
-//! hyper reads requests and answers them, with keep-alive, time limits and size limits. A handler that
-//! answers with a stream of events asks its [`Thief`] for a body that never says anything. hyper writes the
-//! head of the response, and once that has left its buffers the connection is taken apart: the socket goes
-//! to whoever waits for [`Stolen`], nothing of hyper stays, and nothing is closed. A WebSocket comes out of
-//! hyper's own upgrade, see [`upgraded`].
+//! hyper reads requests and answers them, with keep-alive, time limits and size limits. A handler that answers
+//! with a stream of events asks its [`Thief`] for a body that never produces data. hyper writes the head of the
+//! response, and once that has left its buffers the connection is taken apart: the socket goes to the task that
+//! awaits [`Stolen`], nothing of hyper stays, and nothing is closed. A WebSocket uses hyper's own upgrade, see
+//! [`upgraded`].
 //!
-//! Requests that a client sent right behind the one that is answered with a stream are never answered.
+//! Requests that a client pipelined behind the one that is answered with a stream are never answered.
 
 mod serve;
 mod source;
@@ -35,27 +35,27 @@ use crate::wire::Socket;
 /// Given to every request in its extensions: it can take the connection away.
 #[derive(Debug, Clone)]
 pub struct Thief {
-    plot: Arc<Plot>,
+    theft: Arc<TheftState>,
     framing: Framing,
 }
 
-/// How the body that hyper has announced must be written.
+/// How to write the body that hyper has announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// In chunks (HTTP/1.1).
     Chunked,
-    /// As it is, up to the end of the connection (HTTP/1.0).
+    /// Unframed, up to the end of the connection (HTTP/1.0).
     Plain,
 }
 
-/// A socket that was taken away, its response head written and its body still to come.
+/// A socket that was taken away, with its response head written and its body still to be written.
 #[derive(Debug)]
 pub struct Loot {
-    /// The socket, not blocking.
+    /// The socket, in non-blocking mode.
     pub socket: Socket,
-    /// What hyper had read of it past the request.
+    /// The bytes that hyper had read past the request.
     pub read_ahead: Vec<u8>,
-    /// How the body must be written.
+    /// How to write the body.
     pub framing: Framing,
 }
 
@@ -63,26 +63,26 @@ pub struct Loot {
 #[derive(Debug)]
 pub struct Stolen(oneshot::Receiver<Loot>);
 
-/// The connection ended, or the response was not sent, before the socket could be taken. There is nobody to
-/// tell; a subscriber connects again.
+/// The connection ended, or the response was not sent, before the socket could be taken. Nobody needs to be told;
+/// a subscriber reconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NothingStolen;
 
-/// A body that never says anything and never ends. It must be the body of the response as it is.
+/// A body that never produces data and never ends. It must be the body of the response unchanged.
 #[derive(Debug)]
-pub struct PendingBody(Arc<Plot>);
+pub struct PendingBody(Arc<TheftState>);
 
-/// How far the theft has gone.
+/// How far the theft has progressed.
 #[derive(Debug, Default)]
-struct Plot {
+struct TheftState {
     stage: AtomicU8,
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<SocketWaiter>>,
 }
 
-/// Who waits for the socket, and how the body must be written.
-type Waiting = (oneshot::Sender<Loot>, Framing);
+/// The task that waits for the socket, and how to write the body.
+type SocketWaiter = (oneshot::Sender<Loot>, Framing);
 
-/// Nobody wants the socket.
+/// No task wants the socket.
 const IDLE: u8 = 0;
 /// hyper has put the head of the response into its buffer, because it asks for the body.
 const HEAD_WRITTEN: u8 = 1;
@@ -90,27 +90,27 @@ const HEAD_WRITTEN: u8 = 1;
 const FLUSHED: u8 = 2;
 
 impl Thief {
-    fn new(plot: Arc<Plot>, version: Version) -> Self {
+    fn new(theft: Arc<TheftState>, version: Version) -> Self {
         let framing = if version == Version::HTTP_10 { Framing::Plain } else { Framing::Chunked };
-        Self { plot, framing }
+        Self { theft, framing }
     }
 
-    /// How the body must be written.
+    /// How to write the body.
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Plans to take the connection away with the response to this request, which must have the body given
-    /// here, whose status must allow a body, and whose request must not be HEAD.
+    /// Plans to take the connection away with the response to this request. The response must have the returned
+    /// body, its status must allow a body, and the request must not be HEAD.
     pub fn steal(&self) -> (PendingBody, Stolen) {
         let (sender, receiver) = oneshot::channel();
-        *self.plot.lock() = Some((sender, self.framing));
-        (PendingBody(Arc::clone(&self.plot)), Stolen(receiver))
+        *self.theft.lock() = Some((sender, self.framing));
+        (PendingBody(Arc::clone(&self.theft)), Stolen(receiver))
     }
 }
 
-impl Plot {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Waiting>> {
+impl TheftState {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<SocketWaiter>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +119,7 @@ impl Plot {
     }
 
     fn reach(&self, from: u8, to: u8) {
-        // If it is not at `from`, this step is not due.
+        // If the stage is not `from`, this step is not due.
         let _ = self.stage.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 }
@@ -140,8 +140,8 @@ impl Body for PendingBody {
 
 impl Drop for PendingBody {
     fn drop(&mut self) {
-        // The response was dropped or had no body after all. Who waits hears of it; a theft that has
-        // succeeded has nobody waiting any more.
+        // The response was dropped or had no body after all. The waiting task is told; after a successful theft
+        // no task is waiting any more.
         drop(self.0.lock().take());
     }
 }

@@ -1,8 +1,8 @@
 //! WebSocket frames (RFC 6455, appendix B.2): writing here, reading in `decoder`.
 //!
 //! Frame headers, the accept key and the list of close codes come from tungstenite. Reading is our own:
-//! tungstenite's reader owns buffers for each connection, and its header parser wants the header whole
-//! and leaves masks, reserved bits and bounds to its caller. It never touches a socket.
+//! tungstenite's reader owns buffers for each connection, and its header parser needs the whole header and leaves
+//! masks, reserved bits and limits to its caller. This module never touches a socket.
 
 mod decoder;
 mod violation;
@@ -32,22 +32,22 @@ pub fn may_close_with(code: u16) -> bool {
     CloseCode::from(code).is_allowed()
 }
 
-/// Appends a whole text message. A client gives four random bytes as `mask`, a server gives none.
+/// Appends a whole text message. A client passes four random bytes as `mask`, a server passes `None`.
 pub fn text(text: &[u8], mask: Option<[u8; 4]>, into: &mut Vec<u8>) {
     frame(OpCode::Data(Data::Text), text, mask, into);
 }
 
-/// Appends a ping with at most [`MAX_CONTROL_BYTES`]; more is cut off.
+/// Appends a ping with at most [`MAX_CONTROL_BYTES`]; the rest is cut off.
 pub fn ping(content: &[u8], mask: Option<[u8; 4]>, into: &mut Vec<u8>) {
     control(Control::Ping, content, mask, into);
 }
 
-/// Appends a pong with at most [`MAX_CONTROL_BYTES`]; more is cut off.
+/// Appends a pong with at most [`MAX_CONTROL_BYTES`]; the rest is cut off.
 pub fn pong(content: &[u8], mask: Option<[u8; 4]>, into: &mut Vec<u8>) {
     control(Control::Pong, content, mask, into);
 }
 
-/// Appends a close. A code that must not be sent becomes an empty close, a reason longer than
+/// Appends a close. A code that must not be sent becomes an empty close; a reason longer than
 /// [`MAX_REASON_BYTES`] is cut between two characters.
 pub fn close(code: u16, reason: &str, mask: Option<[u8; 4]>, into: &mut Vec<u8>) {
     let mut content = Vec::new();

@@ -1,9 +1,10 @@
 //! The wire: one thread that owns the sockets of many subscribers and writes shared bytes to them.
 //!
-//! A message is encoded once ([`Packet`]) and its bytes are never copied for a subscriber. What a turn of
-//! the loop brings for a connection goes out in one gathered write. An idle connection owns no buffer.
-//! The order on a connection is that of the commands: the wire never reorders, because resuming depends
-//! on it. So that something critical can overtake what waits for a full socket, it is given back to the caller. It never waits for a peer: whoever reads too slowly is let go and resumes later (§8.8).
+//! A message is encoded once ([`Packet`]), and its bytes are never copied for a subscriber. Each turn of the loop
+//! sends everything for a connection in one gathered write. An idle connection owns no buffer. The wire keeps the
+//! order of the commands on a connection and never reorders, because resuming depends on it. To let a critical
+//! event overtake a backlog, it gives the backlog back to the caller. It never waits for a peer: a subscriber
+//! that reads too slowly is disconnected and resumes later (§8.8).
 
 mod backlog;
 mod closing;
@@ -28,28 +29,28 @@ use std::time::Duration;
 
 use crate::packet::{Packet, Protocol};
 
-/// The most bytes that may wait for one connection behind its first message. Past it, the connection is let
-/// go as too slow.
+/// The most bytes that may be queued for one connection behind its first message. Beyond that, the connection is
+/// dropped as too slow.
 pub const MAX_BACKLOG_BYTES: usize = 1 << 20;
 
-/// The most packets that may wait for one connection. Past it, the connection is let go as too slow.
+/// The most packets that may be queued for one connection. Beyond that, the connection is dropped as too slow.
 pub const MAX_BACKLOG_PACKETS: usize = 4096;
 
-/// The most connections of one loop. Another one is let go at once.
+/// The most connections of one loop. Further ones are dropped at once.
 pub const MAX_CONNECTIONS: usize = 1 << 16;
 
-/// The most batches that may wait for the loop. Past it, [`WireHandle::send`] waits.
+/// The most batches that may be queued for the loop. When the queue is full, [`WireHandle::send`] waits.
 pub const MAX_BATCHES: usize = 1024;
 
-/// The longest message taken from a client unless the settings say otherwise (§8.3).
+/// The longest message accepted from a client, unless the settings say otherwise (§8.3).
 pub const MAX_MESSAGE_BYTES: u32 = 1 << 20;
 
-/// The most messages and control frames taken from a client within a second unless the settings say
+/// The most messages and control frames accepted from a client within a second, unless the settings say
 /// otherwise.
 pub const MAX_MESSAGES_PER_SECOND: u16 = 100;
 
-/// The most bytes that a client may send where it has nothing to say: on a stream of server-sent events,
-/// and after the end.
+/// The most bytes that a client may send where nothing is expected: on a stream of server-sent events, and after
+/// the end.
 pub const MAX_DISCARDED_BYTES: u32 = 64 << 10;
 
 /// The longest time between two signs of life to a subscriber (ruling 27).
@@ -58,21 +59,21 @@ pub const MAX_HEARTBEAT: Duration = Duration::from_secs(15);
 /// One connection, unique among all loops: see [`WireHandle::new_key`].
 pub type ConnectionKey = u64;
 
-/// How a loop behaves.
+/// The settings of a loop.
 #[derive(Debug, Clone)]
 pub struct WireSettings {
-    /// Which of the caller's loops this is. It becomes part of each key.
+    /// The number of this loop among the caller's loops. It becomes part of each key.
     pub number: u16,
     /// After how long without a message a subscriber gets a sign of life. At most [`MAX_HEARTBEAT`].
     pub heartbeat: Duration,
-    /// After how many milliseconds a subscriber of server-sent events should connect again when its
-    /// connection breaks. It is told so at the start; 0 tells nothing.
+    /// After how many milliseconds a subscriber of server-sent events should reconnect when its connection
+    /// breaks. It is told at the start; 0 tells nothing.
     pub retry_ms: u32,
     /// How long a peer has to answer the end of a connection.
     pub close_timeout: Duration,
-    /// The longest message taken from a client.
+    /// The longest message accepted from a client.
     pub max_message_bytes: u32,
-    /// The most messages and control frames taken from a client within a second.
+    /// The most messages and control frames accepted from a client within a second.
     pub max_messages_per_second: u16,
 }
 
@@ -89,7 +90,7 @@ impl Default for WireSettings {
     }
 }
 
-/// What the loop is told. Commands are obeyed in the order in which they are sent.
+/// A command to the loop. Commands are carried out in the order in which they are sent.
 #[derive(Debug)]
 pub enum Command {
     /// Take over a socket whose HTTP head has been answered.
@@ -100,48 +101,49 @@ pub enum Command {
         socket: Socket,
         /// How bytes are framed on it.
         protocol: Protocol,
-        /// What was already read from it, past the HTTP head.
+        /// The bytes that were already read from it, past the HTTP head.
         read_ahead: Vec<u8>,
     },
-    /// A subscriber hears on this connection from now on. It leaves any other; any other leaves it.
-    /// In one batch with [`Command::Add`], nothing that the client does comes between.
+    /// Deliver to a subscriber on this connection from now on. The subscriber leaves any other connection, and
+    /// any other subscriber leaves this one. In one batch with [`Command::Add`], no action of the client comes
+    /// between.
     Attach {
         /// The connection.
         connection: ConnectionKey,
         /// The subscriber.
         subscriber: u32,
     },
-    /// A subscriber no longer hears on its connection, which stays.
+    /// Stop delivering to a subscriber. Its connection stays.
     Detach {
         /// The subscriber.
         subscriber: u32,
     },
-    /// One packet to many subscribers. Who is not here is passed over.
+    /// Send one packet to many subscribers. Subscribers that are not attached here are skipped.
     Deliver {
         /// The packet.
         packet: Arc<Packet>,
-        /// To whom.
+        /// The subscribers.
         to: Vec<u32>,
     },
-    /// One packet to one connection, whether or not a subscriber is attached.
+    /// Send one packet to one connection, whether or not a subscriber is attached.
     Send {
         /// The connection.
         connection: ConnectionKey,
         /// The packet.
         packet: Arc<Packet>,
     },
-    /// Give back what waits for a subscriber and was not begun, if its connection takes nothing: something critical is
-    /// to overtake it. What was given back is told with [`Report::Withdrawn`].
+    /// Give back the queued events of a subscriber that were not begun, if its connection is blocked, so that a
+    /// critical event can overtake them. [`Report::Withdrawn`] tells what was given back.
     Withdraw {
         /// The connection.
         connection: ConnectionKey,
     },
-    /// It is known what was given back; what is delivered from now on comes after it.
+    /// The caller has noted what was given back; events delivered from now on come after it.
     GoOn {
         /// The connection.
         connection: ConnectionKey,
     },
-    /// Say with [`Report::Unblocked`] when all that was delivered to a subscriber until now is written.
+    /// Report with [`Report::Unblocked`] when everything delivered to a subscriber until now is written.
     TellWhenWritten {
         /// The subscriber.
         subscriber: u32,
@@ -159,78 +161,79 @@ pub enum Command {
         code: u16,
         /// The reason for a WebSocket.
         reason: String,
-        /// Whether what waits goes out first, or is dropped.
+        /// Whether queued bytes are sent first, or dropped.
         after_flush: bool,
     },
-    /// End all connections, after what waits for them and with code 1001 on a WebSocket, and then the
-    /// loop. New connections are let go.
+    /// End all connections, after their queued bytes and with code 1001 on a WebSocket, and then the loop. New
+    /// connections are dropped.
     Stop {
         /// How long that may take.
         grace: Duration,
     },
 }
 
-/// What the loop tells.
+/// A report of the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// A whole message from a peer.
+    /// A complete message from a peer.
     Message {
-        /// From which connection.
+        /// The connection that it came from.
         connection: ConnectionKey,
         /// The message.
         text: String,
     },
-    /// The subscriber reads more slowly than it is told things: its bytes wait here (§8.8).
+    /// The subscriber reads more slowly than events are delivered: its bytes are queued here (§8.8).
     Blocked {
-        /// On which connection: it may have another one by now.
+        /// The connection. The subscriber may have another one by now.
         connection: ConnectionKey,
-        /// Who.
+        /// The subscriber.
         subscriber: u32,
     },
-    /// Everything for a blocked subscriber after this event was dropped before any of it was sent, and so is everything
-    /// that is delivered before [`Command::GoOn`]. Told after [`Report::Blocked`]; [`Report::Unblocked`] comes after
-    /// that command.
+    /// Everything for a blocked subscriber after this event was dropped before any of it was sent, and so is
+    /// everything that is delivered before [`Command::GoOn`]. Reported after [`Report::Blocked`];
+    /// [`Report::Unblocked`] comes after that command.
     Withdrawn {
-        /// On which connection.
+        /// The connection.
         connection: ConnectionKey,
-        /// Who.
+        /// The subscriber.
         subscriber: u32,
         /// The last event that was sent, or is being sent.
         last_event_id: Box<str>,
     },
-    /// Nothing waits for the subscriber any more. Told after [`Report::Blocked`] and [`Command::TellWhenWritten`].
+    /// The subscriber has nothing queued any more. Reported after [`Report::Blocked`] and
+    /// [`Command::TellWhenWritten`].
     Unblocked {
-        /// On which connection.
+        /// The connection.
         connection: ConnectionKey,
-        /// Who.
+        /// The subscriber.
         subscriber: u32,
     },
-    /// The connection takes nothing more. Told once for each that was added, and for each attachment
-    /// to a connection that is not there.
+    /// The connection accepts nothing more. Reported once for each connection that was added, and for each
+    /// attachment to a connection that does not exist.
     Gone {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionKey,
         /// The subscriber that was attached to it.
         subscriber: Option<u32>,
-        /// Why.
+        /// The reason.
         why: Why,
     },
 }
 
-/// Whether more messages of a connection may come.
+/// Whether to read more messages from a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Go on.
     Continue,
-    /// This message was taken; read no more from the connection until [`Command::Resume`].
+    /// This message was accepted; read no more from the connection until [`Command::Resume`].
     Pause,
 }
 
-/// Who hears the reports.
+/// Receives the reports of a loop.
 ///
-/// It is called on the loop's thread and must neither block nor call [`WireHandle::send`], which may wait
-/// for that same thread.
+/// It is called on the loop's thread and must neither block nor call [`WireHandle::send`], which may wait for
+/// that same thread.
 pub trait Reports: Send + 'static {
-    /// Something happened. The answer counts for [`Report::Message`] only.
+    /// Handles a report. The returned value matters for [`Report::Message`] only.
     fn report(&mut self, report: Report) -> Flow;
 }

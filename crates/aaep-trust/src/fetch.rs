@@ -1,8 +1,8 @@
 //! Fetching one small document over HTTP/1.1, for manifests and key sets (§5.10.2, §8.2.8, ruling 28).
 //!
-//! A fetch takes at most ten seconds and 256 KiB, follows redirects within one origin only, and
-//! uses TLS except on this machine. Certificates are checked against the roots of the operating
-//! system: there an organisation puts its own, and there the user can take one away.
+//! A fetch takes at most ten seconds and 256 KiB, follows redirects within one origin only, and uses TLS except
+//! on this machine. Certificates are checked against the operating system's roots, where an organisation can add
+//! its own and the user can remove one.
 
 mod address;
 mod error;
@@ -32,10 +32,10 @@ pub use error::FetchError;
 /// The largest document that is fetched, in bytes.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// How long a fetch may take, its redirects and the lookup of names included.
+/// How long a fetch may take, including redirects and name lookups.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one of several addresses of a host may take to answer the call.
+/// How long connecting to one of several addresses of a host may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many redirects are followed, all within one origin.
@@ -44,20 +44,20 @@ pub const MAX_REDIRECTS: usize = 3;
 /// How many addresses of a host are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// The largest head of a response, in bytes.
+/// The largest response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Fetches documents.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
-    /// Roots to trust in place of the operating system's.
+    /// Roots to trust instead of the operating system's.
     roots: Option<Arc<RootCertStore>>,
     /// Whether plain HTTP may leave this machine.
     insecure_allow_plain_http: bool,
 }
 
 impl Client {
-    /// A client that trusts the roots of the operating system.
+    /// A client that trusts the operating system's roots.
     pub fn new() -> Self {
         Client::default()
     }
@@ -68,29 +68,29 @@ impl Client {
         self
     }
 
-    /// Lets plain HTTP leave this machine, where anyone on the way can read and change it.
+    /// Lets plain HTTP leave this machine. Anyone on the network can then read and change it.
     pub fn insecure_allow_plain_http(mut self, allow: bool) -> Self {
         self.insecure_allow_plain_http = allow;
         self
     }
 
-    /// Fetches the document at an address. `accept` is what is wanted, as in the header of that name.
+    /// Fetches the document at an address. `accept` is the value of the `Accept` header.
     pub async fn get(&self, address: &Address, accept: &str) -> Result<Bytes, FetchError> {
         let fetched = timeout(TIMEOUT, self.follow(address.clone(), accept)).await;
         fetched.unwrap_or_else(|_| Err(FetchError::TooSlow))
     }
 
-    /// The same for a program without an async runtime.
+    /// Like [`Client::get`], for a program without an async runtime.
     ///
     /// # Panics
-    /// When called from within an async runtime; use [`Client::get`] there.
+    /// When called within an async runtime; use [`Client::get`] there.
     pub fn get_blocking(&self, address: &Address, accept: &str) -> Result<Bytes, FetchError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(FetchError::Connect)?;
         let result = runtime.block_on(self.get(address, accept));
-        // A lookup of names that never ends must not hold the program back.
+        // A name lookup that never ends must not block the program.
         runtime.shutdown_background();
         result
     }
@@ -98,14 +98,14 @@ impl Client {
     async fn follow(&self, mut address: Address, accept: &str) -> Result<Bytes, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             match self.get_once(&address, accept).await? {
-                Answer::Document(bytes) => return Ok(bytes),
-                Answer::Redirect(to) => address = address.redirect(&to)?,
+                FetchAnswer::Document(bytes) => return Ok(bytes),
+                FetchAnswer::Redirect(to) => address = address.redirect(&to)?,
             }
         }
         Err(FetchError::TooManyRedirects)
     }
 
-    async fn get_once(&self, address: &Address, accept: &str) -> Result<Answer, FetchError> {
+    async fn get_once(&self, address: &Address, accept: &str) -> Result<FetchAnswer, FetchError> {
         if !address.is_https() && !address.is_loopback() && !self.insecure_allow_plain_http {
             return Err(FetchError::PlainHttp(address.origin()));
         }
@@ -136,7 +136,7 @@ impl Client {
     async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, FetchError> {
         let none = || FetchError::NoAddress(address.host().to_owned());
         let found = tokio::net::lookup_host((address.host(), address.port())).await;
-        // What is called localhost and answers elsewhere gets nothing in the clear.
+        // A host that is called localhost but resolves elsewhere gets nothing in clear text.
         let stays_here = !address.is_https() && !self.insecure_allow_plain_http;
         let peers: Vec<SocketAddr> = found
             .map_err(|_| none())?
@@ -167,9 +167,9 @@ fn system_roots() -> Result<RootCertStore, FetchError> {
     if roots.is_empty() { Err(FetchError::NoRoots) } else { Ok(roots) }
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug)]
-enum Answer {
+enum FetchAnswer {
     Document(Bytes),
     Redirect(String),
 }
@@ -187,7 +187,7 @@ fn request(address: &Address, accept: &str) -> Result<Request<String>, FetchErro
 }
 
 /// Sends the request over this stream and reads the answer.
-async fn exchange<S>(stream: S, request: Request<String>) -> Result<Answer, FetchError>
+async fn exchange<S>(stream: S, request: Request<String>) -> Result<FetchAnswer, FetchError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -196,10 +196,10 @@ where
         .handshake::<_, String>(TokioIo::new(stream))
         .await
         .map_err(FetchError::Http)?;
-    // The connection may end before its last bytes are read; that alone decides nothing.
+    // The connection may end before its last bytes are read, so its end alone decides nothing.
     let carry = async {
         let _ = connection.await;
-        std::future::pending::<Result<Answer, FetchError>>().await
+        std::future::pending::<Result<FetchAnswer, FetchError>>().await
     };
     let ask = async {
         let response = sender.send_request(request).await.map_err(FetchError::Http)?;
@@ -208,7 +208,7 @@ where
     either(ask, carry).await
 }
 
-/// The first of two futures to end.
+/// Waits for the first of two futures.
 async fn either<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -217,12 +217,12 @@ async fn either<T>(first: impl Future<Output = T>, second: impl Future<Output = 
     }
 }
 
-async fn read_answer(response: Response<Incoming>) -> Result<Answer, FetchError> {
+async fn read_answer(response: Response<Incoming>) -> Result<FetchAnswer, FetchError> {
     let status = response.status();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     if status.is_redirection() {
         return match header(LOCATION) {
-            Some(to) => Ok(Answer::Redirect(to.to_owned())),
+            Some(to) => Ok(FetchAnswer::Redirect(to.to_owned())),
             None => Err(FetchError::Status(status.as_u16())),
         };
     }
@@ -242,7 +242,7 @@ async fn read_answer(response: Response<Incoming>) -> Result<Answer, FetchError>
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Answer::Document(bytes.into()))
+    Ok(FetchAnswer::Document(bytes.into()))
 }
 
 #[cfg(test)]

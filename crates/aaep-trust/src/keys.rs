@@ -1,10 +1,10 @@
-//! The keys that a producer signs with (§10.4.3): made, kept, published, rotated, retired.
+//! The keys that a producer signs with (§10.4.3): how they are made, stored, published, rotated and retired.
 //!
-//! A [`KeyRing`] is a folder that only its owner can read: `keys.toml` lists the keys, and each
-//! private key is a file of its own, named by its thumbprint. One key is active and signs. Those
-//! before it stay published for an overlap, so that what they signed can still be verified, and are
-//! then retired: no longer published, their private half deleted. A ring never gives out a private
-//! key except as a [`SigningKey`], and never repairs a folder that others could read.
+//! A [`KeyRing`] is a folder that only its owner can read: `keys.toml` lists the keys, and each private key is a
+//! file named by its thumbprint. One key is active and signs. Earlier keys stay published for an overlap, so that
+//! their signatures can still be verified, and are then retired: no longer published, and their private half
+//! deleted. A ring never gives out a private key except as a [`SigningKey`], and never repairs a folder that
+//! others could read.
 
 mod algorithm;
 mod jwks;
@@ -30,13 +30,13 @@ pub(crate) use record::in_range;
 pub use record::{KeyRecord, KeyState};
 pub use signing::{SigningKey, SigningKeyError};
 
-/// How many keys a ring remembers, the retired ones among them.
+/// How many keys a ring remembers, including the retired ones.
 pub const MAX_KEYS: usize = 32;
 
-/// How long a key stays published after another took its place, unless said otherwise: 30 days.
+/// How long a key stays published after it was replaced, unless configured otherwise: 30 days.
 pub const DEFAULT_OVERLAP: Duration = Duration::from_hours(30 * 24);
 
-/// The largest list of keys and the largest private key that are read, in bytes.
+/// The largest key list and the largest private key that are read, in bytes.
 const MAX_LIST_BYTES: u64 = 64 * 1024;
 const MAX_PEM_BYTES: u64 = 16 * 1024;
 
@@ -47,33 +47,33 @@ pub struct KeyRing {
     records: Vec<KeyRecord>,
 }
 
-/// Why something cannot be done with a ring.
+/// Why an operation on a ring failed.
 #[derive(Debug)]
 pub enum KeyRingError {
     /// A file or the folder cannot be used.
     File(PrivateFileError),
     /// Another process is changing the ring.
     Busy,
-    /// `keys.toml` is not a list of keys as we write it.
+    /// `keys.toml` is not a key list in our format.
     ListUnreadable(PathBuf),
     /// There is no key to sign with.
     NoActiveKey,
-    /// The private key of this record is missing, unusable, or another one.
+    /// The private key of this record is missing, unusable, or that of another key.
     PrivateKey {
         /// The key.
         kid: Thumbprint,
         /// What is wrong with it.
         problem: PrivateKeyProblem,
     },
-    /// The ring has no key of this name.
+    /// The ring has no key with this id.
     UnknownKid(Thumbprint),
-    /// The active key cannot be retired while nothing takes its place.
+    /// The active key cannot be retired without a replacement.
     IsActive(Thumbprint),
-    /// The key is retired already.
+    /// The key is already retired.
     AlreadyRetired(Thumbprint),
     /// [`MAX_KEYS`] keys are published.
     TooManyKeys,
-    /// The cryptographic library gave up.
+    /// The cryptographic library failed.
     Library(SigningKeyError),
 }
 
@@ -82,7 +82,7 @@ pub enum KeyRingError {
 pub enum PrivateKeyProblem {
     /// There is no file.
     Missing,
-    /// The file holds no key.
+    /// The file does not hold a key.
     Unusable,
     /// The file holds the private half of another key.
     AnotherKey,
@@ -143,8 +143,8 @@ impl From<PrivateFileError> for KeyRingError {
 }
 
 impl KeyRing {
-    /// Opens the ring in this folder. A folder that is not there is an empty ring; it is made with
-    /// the first key.
+    /// Opens the ring in this folder. A folder that does not exist is an empty ring; it is created with the first
+    /// key.
     pub fn open(folder: &Path) -> Result<Self, KeyRingError> {
         private_file::check_folder(folder)?;
         let mut ring = KeyRing { folder: folder.to_owned(), records: Vec::new() };
@@ -152,8 +152,7 @@ impl KeyRing {
         Ok(ring)
     }
 
-    /// Makes a new key and lets it sign from now on. The key before it stays published for the
-    /// overlap.
+    /// Makes a new key, which signs from now on. The previous key stays published for the overlap.
     pub fn new_key(
         &mut self,
         algorithm: SigningAlgorithm,
@@ -175,7 +174,7 @@ impl KeyRing {
         }
         records.push(KeyRecord::new(key.public().clone(), now_unix_ms));
         if let Err(error) = self.save(records) {
-            // A key that no list knows is of no use to anyone.
+            // A key that is not in the list is useless.
             let _ = private_file::remove(&self.pem_path(&kid));
             return Err(error);
         }
@@ -183,7 +182,7 @@ impl KeyRing {
         Ok(kid)
     }
 
-    /// All keys, the oldest first.
+    /// All keys, oldest first.
     pub fn records(&self) -> &[KeyRecord] {
         &self.records
     }
@@ -208,12 +207,12 @@ impl KeyRing {
         }
     }
 
-    /// The key set to publish: public keys only, the active one and those in their overlap.
+    /// The key set to publish: only public keys, the active one and those in their overlap.
     pub fn jwks(&self, now_unix_ms: i64) -> Value {
         jwks::publish(self.published(now_unix_ms).map(KeyRecord::public))
     }
 
-    /// The keys that are published now, the oldest first.
+    /// The keys that are published now, oldest first.
     pub fn published(&self, now_unix_ms: i64) -> impl Iterator<Item = &KeyRecord> {
         self.records.iter().filter(move |it| it.state(now_unix_ms) != KeyState::Retired)
     }
@@ -247,7 +246,7 @@ impl KeyRing {
         self.folder.join("keys.toml")
     }
 
-    /// A thumbprint has no character that means anything in a path.
+    /// The path of a private key. A thumbprint has no characters that are special in a path.
     fn pem_path(&self, kid: &Thumbprint) -> PathBuf {
         self.folder.join(format!("{kid}.pem"))
     }
@@ -289,8 +288,8 @@ impl KeyRing {
     }
 }
 
-/// A new key whose name no command line takes for an option: one thumbprint in 64 begins with a
-/// hyphen, and such a key is thrown away.
+/// A new key whose id is not mistaken for a command line option: one thumbprint in 64 begins with a hyphen, and
+/// such a key is discarded.
 fn generate_nameable(algorithm: SigningAlgorithm) -> Result<SigningKey, SigningKeyError> {
     loop {
         let key = SigningKey::generate(algorithm)?;

@@ -1,7 +1,7 @@
-//! Whom to believe: keys that sign, manifests that are signed, verified and pinned, and fetching one
-//! small document over HTTP.
+//! Deciding whom to trust: signing keys, manifests that are signed, verified and pinned, and fetching one small
+//! document over HTTP.
 //!
-//! A hub signs with it, a subscriber and the command line verify with it.
+//! A hub signs with this crate; subscribers and the command line verify with it.
 
 pub mod fetch;
 pub mod keys;

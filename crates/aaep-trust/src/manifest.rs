@@ -1,8 +1,8 @@
-//! The manifest that a producer publishes (§5.10, §12.5.3, B.7): made, signed, verified, pinned.
+//! The manifest that a producer publishes (§5.10, §12.5.3, B.7): how it is built, signed, verified and pinned.
 //!
-//! The specification has no field for where the transports are, for the key set, or for times. They
-//! stand in `extensions.agentvoice`, where a reader that does not know them passes them over. A
-//! manifest is made from plain values; nothing here knows the engine or a socket.
+//! The specification has no fields for the addresses of transports, for the key set, or for times. They are in
+//! `extensions.agentvoice`, which a reader that does not know them ignores. A manifest is built from plain
+//! values; nothing here knows the engine or a socket.
 
 mod jws;
 mod pins;
@@ -27,7 +27,7 @@ pub use verify::{Expected, MAX_MANIFEST_BYTES, Unverified, Verified, VerifyError
 /// Where a producer publishes its manifest (§5.10.2).
 pub const WELL_KNOWN_PATH: &str = "/.well-known/aaep-manifest.json";
 
-/// Where our producers publish their key set, unless told otherwise.
+/// Where our producers publish their key set, unless configured otherwise.
 pub const JWKS_PATH: &str = "/.well-known/aaep-jwks.json";
 
 /// The media type of a manifest as a compact JWS.
@@ -50,61 +50,61 @@ mod member {
 pub struct Endpoint {
     /// Its name, such as `sse`, `websocket`, `unix-socket`, `grpc` or `stdio-jsonrpc`.
     pub transport: String,
-    /// Where it is, if it has an address.
+    /// Its address, if it has one.
     pub uri: Option<Uri>,
-    /// How messages are framed, where the transport leaves a choice (B.4.4).
+    /// How messages are framed, if the transport leaves a choice (B.4.4).
     pub framing: Option<String>,
 }
 
-/// What verifiers need to find.
+/// What a verifier needs to find the keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SigningReference {
-    /// Where the manifest belongs. Signed with the rest, so that a copy elsewhere is noticed.
+    /// The manifest's own address. It is signed with the rest, so that a copy elsewhere is noticed.
     pub manifest_uri: Uri,
-    /// Where the key set is.
+    /// The address of the key set.
     pub jwks_uri: Uri,
     /// The keys that are published now.
     pub kids: Vec<Thumbprint>,
 }
 
-/// Everything that a manifest says, as plain values.
+/// The content of a manifest, as plain values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestDescription {
-    /// The stable name of the agent, the same in all its versions.
+    /// The stable id of the agent, the same in all its versions.
     pub agent_id: String,
     /// The version of the agent.
     pub agent_version: Option<String>,
-    /// The agent's name as it is told to people.
+    /// The agent's name, as people see it.
     pub agent_name: Option<String>,
-    /// The versions of AAEP that are spoken.
+    /// The supported versions of AAEP.
     pub aaep_versions: Vec<Version>,
-    /// The conformance levels that are offered.
+    /// The supported conformance levels.
     pub conformance_levels: Vec<u64>,
     /// How the producer can be reached.
     pub endpoints: Vec<Endpoint>,
-    /// The languages that can be spoken.
+    /// The supported languages.
     pub languages: Vec<LanguageTag>,
     /// The types of events that are emitted.
     pub event_types: Vec<TypePattern>,
-    /// Context URIs of extensions beyond our own, which is always there.
+    /// Context URIs of extensions besides our own, which is always included.
     pub extensions: Vec<Uri>,
-    /// How detailed the words are unless asked otherwise.
+    /// How detailed the words are unless requested otherwise.
     pub default_verbosity: Option<Verbosity>,
-    /// How many subscriptions are served at a time.
+    /// How many subscriptions are served at the same time.
     pub max_concurrent_subscriptions: Option<u64>,
     /// How to reach the people behind the producer.
     pub contact: Option<String>,
     /// The widest terms that a subscription can get.
     pub capabilities: Option<Capabilities>,
-    /// Where manifest and keys are, for a manifest that will be signed.
+    /// Where the manifest and the keys are, for a manifest that will be signed.
     pub signing: Option<SigningReference>,
 }
 
 impl ManifestDescription {
-    /// A producer of this name that speaks the version we speak and emits all core events.
+    /// A producer with this id that speaks our version and emits all core events.
     ///
     /// # Panics
-    /// Never: the constants have the right form.
+    /// Never: the constants are valid.
     pub fn new(agent_id: &str) -> Self {
         ManifestDescription {
             agent_id: agent_id.to_owned(),
@@ -127,7 +127,7 @@ impl ManifestDescription {
     }
 }
 
-/// The description breaks a rule of the specification.
+/// The description breaks rules of the specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuildError {
     /// Everything that is wrong.
@@ -143,10 +143,10 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Makes the manifest, and refuses to make one that is not valid.
+/// Builds the manifest; refuses to build one that is not valid.
 ///
 /// # Panics
-/// Never: the constants have the right form.
+/// Never: the constants are valid.
 pub fn build(description: &ManifestDescription) -> Result<Manifest, BuildError> {
     let ours = Uri::parse(CONTEXT).expect("a constant of the right form");
     let mut extensions = vec![ours.clone()];
@@ -189,7 +189,7 @@ fn some<T: Clone>(list: &[T]) -> Option<Vec<T>> {
     (!list.is_empty()).then(|| list.to_vec())
 }
 
-/// What the specification has no field for.
+/// Our own data: everything that has no field in the specification.
 fn our_data(description: &ManifestDescription) -> Object {
     let mut data = Object::new();
     let endpoints: Vec<Value> = description
@@ -222,7 +222,7 @@ fn our_data(description: &ManifestDescription) -> Object {
     data
 }
 
-/// Our data in a manifest, if it has any.
+/// Our own data in a manifest, if there is any.
 fn data_of(manifest: &Manifest) -> Option<&Object> {
     manifest.extensions.as_ref()?.0.iter().find(|it| it.0.as_str() == PREFIX).map(|it| it.1)
 }

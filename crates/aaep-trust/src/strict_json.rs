@@ -1,7 +1,7 @@
-//! JSON that means one thing only: an object with the same member twice is refused.
+//! Unambiguous JSON: an object with the same member twice is refused.
 //!
-//! Two readers that disagree about which of two members counts can be made to disagree about what
-//! was signed. Depth is bounded by `serde_json`; size is the caller's to bound.
+//! If two readers choose different members, they can be made to disagree about what was signed. `serde_json`
+//! bounds the depth; the caller must bound the size.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use serde_json::{Map, Number, Value};
 pub enum NotStrict {
     /// An object has the same member twice.
     DuplicateMember,
-    /// It is not JSON, not UTF-8, or nests too deep.
+    /// It is not JSON, not UTF-8, or nested too deeply.
     NotJson,
 }
 
-/// Parses one JSON text, whitespace around it allowed.
+/// Parses one JSON text; surrounding whitespace is allowed.
 pub fn parse(bytes: &[u8]) -> Result<Value, NotStrict> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict.deserialize(&mut deserializer).and_then(|value| {
+    let value = StrictValue.deserialize(&mut deserializer).and_then(|value| {
         deserializer.end()?;
         Ok(value)
     });
@@ -36,9 +36,9 @@ pub fn parse(bytes: &[u8]) -> Result<Value, NotStrict> {
 
 const TWICE: &str = "the same member stands in its object twice";
 
-struct Strict;
+struct StrictValue;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -46,7 +46,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(StrictValue)? {
             list.push(item);
         }
         Ok(list.into())
@@ -91,7 +91,7 @@ impl<'de> Visitor<'de> for Strict {
             let Entry::Vacant(place) = object.entry(name) else {
                 return Err(A::Error::custom(TWICE));
             };
-            place.insert(members.next_value_seed(Strict)?);
+            place.insert(members.next_value_seed(StrictValue)?);
         }
         Ok(object.into())
     }

@@ -1,4 +1,4 @@
-//! The questions that the program holds, and how each stands.
+//! The asks that the program holds, and the state of each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,40 +8,40 @@ use aaep_engine::subscriber::{CannotReply, OpenAsk, WhyWithdrawn};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::ask::{Ask, AskState, Standing};
-use crate::command::{Answer, Command, Done};
+use crate::ask::{Ask, AskStanding, AskState};
+use crate::command::{DoneSender, KitAnswer, TaskCommand};
 use crate::error::SayError;
 use crate::news::News;
 
-/// How many answered questions are followed until it is known what became of them. Then the oldest is given
-/// up, and its state says that nobody knows.
+/// How many answered asks are tracked until their outcome is known. Beyond that, the oldest is dropped with the
+/// state [`AskState::Unknown`].
 const MAX_FOLLOWED: usize = 256;
 
-/// The questions that the program holds.
-pub(super) struct Asks {
-    known: BTreeMap<ReplyToken, Known>,
-    commands: mpsc::WeakSender<Command>,
+/// The asks that the program holds.
+pub(super) struct KitAsks {
+    tracked: BTreeMap<ReplyToken, KitAsk>,
+    commands: mpsc::WeakSender<TaskCommand>,
     began: Instant,
     opened: u64,
 }
 
-struct Known {
+struct KitAsk {
     ask: Ask,
-    standing: watch::Sender<Standing>,
-    /// An answer that waits for the line.
-    waiting: Option<(Answer, Done)>,
+    standing: watch::Sender<AskStanding>,
+    /// An answer that waits for the link.
+    waiting: Option<(KitAnswer, DoneSender)>,
     opened: u64,
 }
 
-impl Asks {
-    pub(super) fn new(commands: mpsc::WeakSender<Command>, began: Instant) -> Self {
-        Asks { known: BTreeMap::new(), commands, began, opened: 0 }
+impl KitAsks {
+    pub(super) fn new(commands: mpsc::WeakSender<TaskCommand>, began: Instant) -> Self {
+        KitAsks { tracked: BTreeMap::new(), commands, began, opened: 0 }
     }
 
-    /// A question waits for the person; nothing if the program is gone.
+    /// Adds an open ask. Returns nothing if the program is gone.
     pub(super) fn open(&mut self, open: &OpenAsk) -> Option<Ask> {
         let commands = self.commands.upgrade()?;
-        let standing = Standing {
+        let standing = AskStanding {
             state: AskState::Open,
             deadline: self.moment(open.deadline_us),
             is_paused: open.is_paused,
@@ -55,92 +55,93 @@ impl Asks {
             commands,
         };
         self.opened += 1;
-        let known =
-            Known { ask: ask.clone(), standing: sender, waiting: None, opened: self.opened };
-        self.known.insert(open.reply_token.clone(), known);
+        let tracked =
+            KitAsk { ask: ask.clone(), standing: sender, waiting: None, opened: self.opened };
+        self.tracked.insert(open.reply_token.clone(), tracked);
         Some(ask)
     }
 
-    /// The time to answer has changed.
+    /// Updates the time to answer.
     pub(super) fn change_time(&mut self, open: &OpenAsk) -> Option<Ask> {
         let deadline = self.moment(open.deadline_us);
-        let known = self.known.get(&open.reply_token)?;
-        known.standing.send_modify(|it| {
+        let tracked = self.tracked.get(&open.reply_token)?;
+        tracked.standing.send_modify(|it| {
             it.deadline = deadline;
             it.is_paused = open.is_paused;
         });
-        Some(known.ask.clone())
+        Some(tracked.ask.clone())
     }
 
-    /// A question is over. An answer that still waits for the line is not sent.
+    /// Ends an ask. An answer that still waits for the link is not sent.
     pub(super) fn end(&mut self, token: &ReplyToken, state: AskState) -> Option<News> {
-        let known = self.known.remove(token)?;
-        if let Some((_, done)) = known.waiting {
+        let tracked = self.tracked.remove(token)?;
+        if let Some((_, done)) = tracked.waiting {
             let _ = done.send(Err(why_not(&state)));
         }
-        known.standing.send_modify(|it| it.state = state);
-        Some(News::AskEnded(known.ask))
+        tracked.standing.send_modify(|it| it.state = state);
+        Some(News::AskEnded(tracked.ask))
     }
 
-    /// An answer waits for the line, or comes back if there is one already.
+    /// Keeps an answer until the link is back. Refuses a second answer to the same ask.
     pub(super) fn wait(
         &mut self,
         token: &ReplyToken,
-        answer: Answer,
-        done: Done,
-    ) -> Result<(), (Done, CannotReply)> {
-        let Some(known) = self.known.get_mut(token) else {
+        answer: KitAnswer,
+        done: DoneSender,
+    ) -> Result<(), (DoneSender, CannotReply)> {
+        let Some(tracked) = self.tracked.get_mut(token) else {
             return Err((done, CannotReply::UnknownAsk));
         };
-        if known.waiting.as_ref().is_some_and(|(_, done)| !done.is_closed())
-            || !known.standing.borrow().state.is_open()
+        if tracked.waiting.as_ref().is_some_and(|(_, done)| !done.is_closed())
+            || !tracked.standing.borrow().state.is_open()
         {
             return Err((done, CannotReply::AlreadyAnswered));
         }
-        known.waiting = Some((answer, done));
+        tracked.waiting = Some((answer, done));
         Ok(())
     }
 
-    /// An answer that waits for the line. One that nobody waits for any more was taken back.
-    pub(super) fn next_waiting(&mut self) -> Option<(ReplyToken, Answer, Done)> {
-        self.known.iter_mut().find_map(|(token, known)| {
-            let (answer, done) = known.waiting.take()?;
+    /// Takes the next answer that waits for the link. An answer whose future was dropped was taken back and is
+    /// skipped.
+    pub(super) fn next_waiting(&mut self) -> Option<(ReplyToken, KitAnswer, DoneSender)> {
+        self.tracked.iter_mut().find_map(|(token, tracked)| {
+            let (answer, done) = tracked.waiting.take()?;
             (!done.is_closed()).then(|| (token.clone(), answer, done))
         })
     }
 
-    /// The person's answer is on its way.
+    /// Records that the person's answer is on its way.
     pub(super) fn answered(&mut self, token: &ReplyToken) {
         self.set(token, AskState::Answered);
-        let followed = self.known.values().filter(|it| !it.standing.borrow().state.is_open());
+        let followed = self.tracked.values().filter(|it| !it.standing.borrow().state.is_open());
         if followed.clone().count() > MAX_FOLLOWED
             && let Some(oldest) = followed.min_by_key(|it| it.opened)
         {
             let oldest = oldest.ask.reply_token.clone();
             self.set(&oldest, AskState::Unknown);
-            self.known.remove(&oldest);
+            self.tracked.remove(&oldest);
         }
     }
 
-    /// It is not sure whether the answers that were sent have arrived.
+    /// Marks the answers that were sent as uncertain: they may not have arrived.
     pub(super) fn doubt_answers(&mut self) -> Vec<News> {
-        let is_answered = |it: &&Known| it.standing.borrow().state == AskState::Answered;
-        let doubtful: Vec<_> = self.known.values().filter(is_answered).collect();
-        for known in &doubtful {
-            known.standing.send_modify(|it| it.state = AskState::Unknown);
+        let is_answered = |it: &&KitAsk| it.standing.borrow().state == AskState::Answered;
+        let doubtful: Vec<_> = self.tracked.values().filter(is_answered).collect();
+        for tracked in &doubtful {
+            tracked.standing.send_modify(|it| it.state = AskState::Unknown);
         }
-        doubtful.into_iter().map(|known| News::AskEnded(known.ask.clone())).collect()
+        doubtful.into_iter().map(|tracked| News::AskEnded(tracked.ask.clone())).collect()
     }
 
-    /// The line broke, or is back.
+    /// Records that the link broke or is back.
     pub(super) fn reach(&mut self, is_reached: bool) {
         let (from, to) = if is_reached {
             (AskState::Unreached, AskState::Open)
         } else {
             (AskState::Open, AskState::Unreached)
         };
-        for known in self.known.values() {
-            known.standing.send_if_modified(|it| {
+        for tracked in self.tracked.values() {
+            tracked.standing.send_if_modified(|it| {
                 let is_it = it.state == from;
                 if is_it {
                     it.state = to.clone();
@@ -150,20 +151,20 @@ impl Asks {
         }
     }
 
-    /// Nothing more is heard of any question.
+    /// Ends all asks, because nothing more will be received about them.
     pub(super) fn end_all(&mut self) -> Vec<News> {
         let mut news = self.doubt_answers();
-        let open = self.known.iter().filter(|(_, it)| it.standing.borrow().state.is_open());
+        let open = self.tracked.iter().filter(|(_, it)| it.standing.borrow().state.is_open());
         let open: Vec<_> = open.map(|(token, _)| token.clone()).collect();
         let why = WhyWithdrawn::SubscriptionEnded;
         news.extend(open.iter().filter_map(|it| self.end(it, AskState::Withdrawn(why.clone()))));
-        self.known.clear();
+        self.tracked.clear();
         news
     }
 
     fn set(&mut self, token: &ReplyToken, state: AskState) {
-        if let Some(known) = self.known.get(token) {
-            known.standing.send_modify(|it| it.state = state);
+        if let Some(tracked) = self.tracked.get(token) {
+            tracked.standing.send_modify(|it| it.state = state);
         }
     }
 
@@ -172,7 +173,7 @@ impl Asks {
     }
 }
 
-/// What someone is told whose answer came too late.
+/// The error for an answer that came too late.
 fn why_not(state: &AskState) -> SayError {
     SayError::CannotReply(match state.clone() {
         AskState::Resolved { outcome, decided_by } => CannotReply::Resolved { outcome, decided_by },

@@ -1,4 +1,4 @@
-//! What comes from the producer: in order, through the rules, and on to the program.
+//! Messages from the producer: put in order, checked by the rules, and passed on to the program.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use aaep_transport::link::NO_HANDSHAKE;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::Task;
-use super::line::Line;
+use super::SubscriptionTask;
+use super::link::LinkState;
 use crate::ask::AskState;
 use crate::dial::Dial;
 use crate::news::{Ended, News};
 
-/// As much of a message as is needed before it is read by the rules.
+/// The fields of a message that are needed before the rules read it.
 #[derive(Deserialize)]
-struct Glimpse {
+struct MessageGlimpse {
     #[serde(rename = "type")]
     kind: Option<String>,
     session_id: Option<String>,
@@ -26,13 +26,13 @@ struct Glimpse {
     message: Option<String>,
 }
 
-/// How long a complaint of the producer may be to be passed on, in characters.
+/// The longest error text of a producer that is passed on, in characters.
 const MAX_COMPLAINT: usize = 1024;
 
-impl<D: Dial> Task<D> {
-    /// A message came.
+impl<D: Dial> SubscriptionTask<D> {
+    /// Handles a message from the producer.
     pub(super) fn heard(&mut self, text: String) -> Result<(), Ended> {
-        let Ok(glimpse) = serde_json::from_str::<Glimpse>(&text) else {
+        let Ok(glimpse) = serde_json::from_str::<MessageGlimpse>(&text) else {
             return self.receive(&text);
         };
         match glimpse.kind.as_deref() {
@@ -44,7 +44,7 @@ impl<D: Dial> Task<D> {
                 }
                 return Ok(());
             }
-            // Answers of our own extension that are no events and change nothing.
+            // Answers of our own extension that are not events and change nothing.
             Some(kind) if kind.starts_with("agentvoice:") && glimpse.event_id.is_none() => {
                 return Ok(());
             }
@@ -59,20 +59,20 @@ impl<D: Dial> Task<D> {
         Ok(())
     }
 
-    /// The producer did not take something that we said.
-    fn refused(&mut self, glimpse: Glimpse) -> Result<(), Ended> {
+    /// Handles an error that the producer reports about something that we sent.
+    fn refused(&mut self, glimpse: MessageGlimpse) -> Result<(), Ended> {
         let short =
             |text: Option<String>| text.unwrap_or_default().chars().take(MAX_COMPLAINT).collect();
         let (error, message): (String, String) = (short(glimpse.error), short(glimpse.message));
-        if !self.line.holds() {
+        if !self.link.holds() {
             if self.ready.is_some() {
                 let is_missing = error == NO_HANDSHAKE;
                 return Err(if is_missing { Ended::NoHandshake } else { Ended::Refused(message) });
             }
-            self.line_down(&message, std::time::Duration::ZERO);
+            self.link_down(&message, std::time::Duration::ZERO);
             return Ok(());
         }
-        // It does not say which answer is meant, so none of them is sure.
+        // The error does not name the answer, so all of them are uncertain.
         if error == "invalid_token" || error == "no_such_subscription" {
             let doubtful = self.asks.doubt_answers();
             self.waiting.extend(doubtful);
@@ -81,7 +81,7 @@ impl<D: Dial> Task<D> {
         self.tell(News::Refused { error, message });
         if is_lost {
             self.is_lost = true;
-            self.line_down(
+            self.link_down(
                 "The producer does not know the subscription any more.",
                 std::time::Duration::ZERO,
             );
@@ -89,7 +89,7 @@ impl<D: Dial> Task<D> {
         Ok(())
     }
 
-    /// Lets the rules take a message, and tells the program what came of it.
+    /// Applies the rules to a message, and tells the program the result.
     pub(super) fn receive(&mut self, text: &str) -> Result<(), Ended> {
         let Received { heard, changes, violations } =
             self.rules.receive(self.now(), text.as_bytes());
@@ -111,7 +111,7 @@ impl<D: Dial> Task<D> {
             Some(Heard::Event(event)) => self.tell_event(event, &changes, now),
             Some(Heard::Other(message)) => {
                 if let aaep::Message::SubscriptionAccepted(accepted) = *message
-                    && let Line::Up(up) = &self.line
+                    && let LinkState::Up(up) = &self.link
                     && changes.contains(&Change::TermsChanged)
                     && let Err(why) = up.dial.judge(&accepted)
                 {
@@ -126,7 +126,7 @@ impl<D: Dial> Task<D> {
         }
     }
 
-    /// A question is told as such, and not as an event beside.
+    /// Tells an event to the program, except an ask, which is told as [`News::Ask`].
     fn tell_event(&mut self, event: Box<Event>, changes: &[Change], now: Instant) {
         let is_question = changes.iter().any(|change| matches!(change, Change::AskOpened { .. }));
         if is_question {
@@ -165,8 +165,8 @@ impl<D: Dial> Task<D> {
                     self.tell(News::Gap { session_id, after, missed });
                 }
                 Change::TermsChanged => {
-                    if !self.line.holds() {
-                        self.line_holds()?;
+                    if !self.link.holds() {
+                        self.link_holds()?;
                     }
                     self.before = self.rules.subscription_id().cloned();
                     if let Some(terms) = self.rules.terms().cloned() {
@@ -174,12 +174,12 @@ impl<D: Dial> Task<D> {
                     }
                 }
                 Change::SubscriptionEnded { how } => self.subscription_ended(how)?,
-                // It may be back soon, as after any other cut.
+                // The producer may be back soon, as after any other interruption.
                 Change::ProducerStops { reason } => {
                     let reason = reason.unwrap_or_else(|| "The producer stops.".to_owned());
-                    self.line_down(&reason, Duration::ZERO);
+                    self.link_down(&reason, Duration::ZERO);
                 }
-                // The events say as much.
+                // The events themselves tell this.
                 Change::SessionStarted { .. }
                 | Change::SessionJoined { .. }
                 | Change::StateChanged { .. }

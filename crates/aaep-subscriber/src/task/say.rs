@@ -1,4 +1,4 @@
-//! What goes to the producer: one message at a time, each at most once.
+//! Messages to the producer: one at a time, each sent at most once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,39 +12,39 @@ use aaep_transport::link::LinkEnd;
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::line::Line;
-use super::{SEND_TIMEOUT, Task};
-use crate::command::{Answer, Command, Done, Instruction, TimeWish};
+use super::link::LinkState;
+use super::{SEND_TIMEOUT, SubscriptionTask};
+use crate::command::{DoneSender, Instruction, KitAnswer, TaskCommand, TimeRequest};
 use crate::dial::Dial;
 use crate::error::SayError;
 use crate::news::Ended;
 
-/// The line takes nothing any more.
+/// The link accepts nothing any more.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stuck;
+pub(super) struct LinkStuck;
 
-/// A message that the line has not taken yet.
-pub(super) struct Sending {
-    pub(super) future: Pin<Box<dyn Future<Output = Result<bool, Stuck>> + Send>>,
-    done: Option<Done>,
+/// A message that the link has not accepted yet.
+pub(super) struct PendingSend {
+    pub(super) future: Pin<Box<dyn Future<Output = Result<bool, LinkStuck>> + Send>>,
+    done: Option<DoneSender>,
 }
 
-impl<D: Dial> Task<D> {
-    /// The program wants something.
-    pub(super) fn said(&mut self, command: Command) -> Result<(), Ended> {
+impl<D: Dial> SubscriptionTask<D> {
+    /// Carries out a command of the program.
+    pub(super) fn said(&mut self, command: TaskCommand) -> Result<(), Ended> {
         match command {
-            Command::Reply { token, answer, done } => self.reply(&token, *answer, done),
-            Command::Time { token, wish, done } => self.change_time(&token, wish, done),
-            Command::Instruct { instruction, done } => self.instruct(instruction, done),
-            Command::Renegotiate { capabilities, done } => {
-                if !self.line.holds() {
+            TaskCommand::Reply { token, answer, done } => self.reply(&token, *answer, done),
+            TaskCommand::Time { token, request, done } => self.change_time(&token, request, done),
+            TaskCommand::Instruct { instruction, done } => self.instruct(instruction, done),
+            TaskCommand::Renegotiate { capabilities, done } => {
+                if !self.link.holds() {
                     let _ = done.send(Err(SayError::LineDown));
                     return Ok(());
                 }
                 let wanted = self.wishes.capabilities.overlaid_with(&capabilities);
                 match self.rules.renegotiate(*capabilities) {
                     Ok(message) => {
-                        // A new line asks for what was wished last.
+                        // A new link requests the latest capabilities.
                         self.wishes.capabilities = wanted;
                         self.send(&message, Some(done));
                     }
@@ -53,7 +53,7 @@ impl<D: Dial> Task<D> {
                     }
                 }
             }
-            Command::Close { reason, done } => {
+            TaskCommand::Close { reason, done } => {
                 self.goodbye = Some((reason, done));
                 return Err(Ended::Closed);
             }
@@ -61,16 +61,16 @@ impl<D: Dial> Task<D> {
         Ok(())
     }
 
-    /// The person answers. Without a line the answer waits, and is not made yet.
-    fn reply(&mut self, token: &ReplyToken, answer: Answer, done: Done) {
-        if !self.line.holds() {
+    /// Sends the person's answer. Without a link the answer is kept, and the reply is not made yet.
+    fn reply(&mut self, token: &ReplyToken, answer: KitAnswer, done: DoneSender) {
+        if !self.link.holds() {
             if let Err((done, why)) = self.asks.wait(token, answer, done) {
                 let _ = done.send(Err(SayError::CannotReply(why)));
             }
             return;
         }
         if done.is_closed() {
-            // Nobody waits for it any more: it was taken back.
+            // The future was dropped: the answer was taken back.
             return;
         }
         match self.make_reply(token, answer) {
@@ -84,30 +84,30 @@ impl<D: Dial> Task<D> {
         }
     }
 
-    fn make_reply(&mut self, token: &ReplyToken, answer: Answer) -> Result<String, CannotReply> {
+    fn make_reply(&mut self, token: &ReplyToken, answer: KitAnswer) -> Result<String, CannotReply> {
         let now = self.now();
         match answer {
-            Answer::Confirmation(decision, details) => {
+            KitAnswer::Confirmation(decision, details) => {
                 self.rules.confirm(now, token, decision, details).map(|it| json(&it))
             }
-            Answer::Clarification(response, details) => {
+            KitAnswer::Clarification(response, details) => {
                 self.rules.clarify(now, token, response, details).map(|it| json(&it))
             }
         }
     }
 
-    /// Sends the next answer that waited for the line.
+    /// Sends the answers that waited for the link.
     pub(super) fn send_waiting(&mut self) {
-        while self.sending.is_none() && self.line.holds() {
+        while self.sending.is_none() && self.link.holds() {
             let Some((token, answer, done)) = self.asks.next_waiting() else { return };
             self.reply(&token, answer, done);
         }
     }
 
-    fn change_time(&mut self, token: &ReplyToken, wish: TimeWish, done: Done) {
+    fn change_time(&mut self, token: &ReplyToken, request: TimeRequest, done: DoneSender) {
         let is_open = self.rules.open_asks().any(|ask| ask.reply_token == *token);
         let subscription_id = self.rules.subscription_id().cloned();
-        let (true, true, Some(subscription_id)) = (is_open, self.line.holds(), subscription_id)
+        let (true, true, Some(subscription_id)) = (is_open, self.link.holds(), subscription_id)
         else {
             let _ = done.send(Err(if is_open {
                 SayError::LineDown
@@ -117,26 +117,26 @@ impl<D: Dial> Task<D> {
             return;
         };
         if self.wishes.without_handshake {
-            // When the person heard it matters to nobody there.
-            let is_presented = matches!(wish, TimeWish::Presented);
+            // Such a producer does not need to know when the person heard the ask.
+            let is_presented = matches!(request, TimeRequest::Presented);
             let _ = done.send(if is_presented { Ok(()) } else { Err(SayError::OnlyAnswers) });
             return;
         }
         let (reply_token, other) = (token.clone(), aaep::Object::new());
-        let text = match wish {
-            TimeWish::Presented => json(&AskPresented { reply_token, subscription_id, other }),
-            TimeWish::Extend { by_seconds } => {
+        let text = match request {
+            TimeRequest::Presented => json(&AskPresented { reply_token, subscription_id, other }),
+            TimeRequest::Extend { by_seconds } => {
                 json(&AskExtend { reply_token, subscription_id, by_seconds, other })
             }
-            TimeWish::Pause => json(&AskPause { reply_token, subscription_id, other }),
-            TimeWish::Resume => json(&AskResume { reply_token, subscription_id, other }),
+            TimeRequest::Pause => json(&AskPause { reply_token, subscription_id, other }),
+            TimeRequest::Resume => json(&AskResume { reply_token, subscription_id, other }),
         };
         self.send_text(text, Some(done));
     }
 
-    fn instruct(&mut self, instruction: Instruction, done: Done) {
+    fn instruct(&mut self, instruction: Instruction, done: DoneSender) {
         let subscription_id = self.rules.subscription_id().cloned();
-        let (true, Some(subscription_id)) = (self.line.holds(), subscription_id) else {
+        let (true, Some(subscription_id)) = (self.link.holds(), subscription_id) else {
             let _ = done.send(Err(SayError::LineDown));
             return;
         };
@@ -155,37 +155,37 @@ impl<D: Dial> Task<D> {
         self.send_text(text, Some(done));
     }
 
-    pub(super) fn send(&mut self, message: &impl Serialize, done: Option<Done>) {
+    pub(super) fn send(&mut self, message: &impl Serialize, done: Option<DoneSender>) {
         self.send_text(json(message), done);
     }
 
-    fn send_text(&mut self, text: String, done: Option<Done>) {
-        let Line::Up(up) = &self.line else { return };
+    fn send_text(&mut self, text: String, done: Option<DoneSender>) {
+        let LinkState::Up(up) = &self.link else { return };
         let sender = up.sender.clone();
         let future = Box::pin(async move {
             let sent = timeout(SEND_TIMEOUT, sender.send(text)).await;
-            sent.map_err(|_| Stuck).map(|sent| sent.is_ok())
+            sent.map_err(|_| LinkStuck).map(|sent| sent.is_ok())
         });
-        self.sending = Some(Sending { future, done });
+        self.sending = Some(PendingSend { future, done });
     }
 
-    /// The line took a message, or is gone, or takes nothing any more.
-    pub(super) fn sent(&mut self, result: Result<bool, Stuck>) -> Result<(), Ended> {
+    /// Handles the result of sending: the link took the message, is gone, or is stuck.
+    pub(super) fn sent(&mut self, result: Result<bool, LinkStuck>) -> Result<(), Ended> {
         let Ok(is_taken) = result else {
             let why = LinkEnd::Cut("the producer takes nothing any more".to_owned());
-            return self.line_ended(&why);
+            return self.link_ended(&why);
         };
         if let Some(done) = self.sending.take().and_then(|sending| sending.done) {
             let _ = done.send(if is_taken { Ok(()) } else { Err(SayError::LineBroke) });
         }
-        // That the line is gone is heard on it, with the reason.
+        // If the link is gone, receiving from it reports that, with the reason.
         if is_taken {
             self.send_waiting();
         }
         Ok(())
     }
 
-    /// The line broke: nobody knows whether what was being sent has arrived.
+    /// Gives up the current message when the link breaks: it is not known whether it arrived.
     pub(super) fn stop_sending(&mut self) {
         if let Some(done) = self.sending.take().and_then(|sending| sending.done) {
             let _ = done.send(Err(SayError::LineBroke));

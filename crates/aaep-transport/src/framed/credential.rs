@@ -1,16 +1,15 @@
-//! A credential as the first message on a local socket, where there are no headers.
+//! A credential as the first message on a local socket, which has no headers.
 //!
-//! Whoever has one says so before anything else, in one small message. It is not a message of the
-//! protocol, and nobody answers it: what follows is served as from its holder, or refused.
+//! A peer that has a credential sends it before anything else, in one small message. It is not a protocol message
+//! and gets no answer: the connection is then served as its holder's, or refused.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Decoder, Framing};
 
-/// The type of the message.
 const TYPE: &str = "agentvoice:credential";
 
-/// The longest such message, with what tells where it ends.
+/// The longest credential message, including its framing.
 pub const MAX_CREDENTIAL_FRAME_BYTES: u32 = 12 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -20,7 +19,7 @@ struct CredentialMessage {
     credential: String,
 }
 
-/// The bytes that say a credential.
+/// The bytes of a message that carries this credential.
 pub fn credential_frame(framing: Framing, credential: &str) -> Vec<u8> {
     let message = CredentialMessage { r#type: TYPE.to_owned(), credential: credential.to_owned() };
     let mut bytes = Vec::new();
@@ -28,8 +27,8 @@ pub fn credential_frame(framing: Framing, credential: &str) -> Vec<u8> {
     bytes
 }
 
-/// The credential at the beginning of what came, and how many bytes say it. None if something else is
-/// there, or not all of it.
+/// The credential at the front of the received bytes, and how many bytes its message takes. `None` if something
+/// else is there, or the message is incomplete.
 pub fn leading_credential(framing: Framing, bytes: &[u8]) -> Option<(String, usize)> {
     let mut rest = bytes;
     let message = Decoder::new(framing, MAX_CREDENTIAL_FRAME_BYTES).next(&mut rest).ok()??;

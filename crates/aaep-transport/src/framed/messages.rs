@@ -1,4 +1,4 @@
-//! Messages read from anything that gives bytes, one after the other.
+//! Reads messages from any source of bytes, one after the other.
 
 use std::fmt;
 use std::io;
@@ -15,16 +15,16 @@ pub struct Messages<R> {
     source: R,
     decoder: Decoder,
     buffer: Box<[u8]>,
-    /// Which part of the buffer is still to be looked at.
+    /// The part of the buffer that is not yet decoded.
     unread: std::ops::Range<usize>,
 }
 
 /// Why there is no next message.
 #[derive(Debug)]
 pub enum NoMessage {
-    /// The peer ended, between two messages.
+    /// The peer ended the stream between two messages.
     Ended,
-    /// The peer ended in the middle of a message.
+    /// The peer ended the stream in the middle of a message.
     CutOff,
     /// The peer broke a rule.
     Violation(Violation),
@@ -39,7 +39,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
         Self { source, decoder, buffer: vec![0; READ_BYTES].into_boxed_slice(), unread: 0..0 }
     }
 
-    /// The next message that is not empty. May be dropped while it waits; nothing is lost.
+    /// The next message that is not empty. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<String, NoMessage> {
         loop {
             let mut bytes = &self.buffer[self.unread.clone()];
@@ -61,7 +61,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
 }
 
 impl<R> Messages<R> {
-    /// Goes on after a violation with the next line, where messages are lines.
+    /// Continues after a violation with the next line, if messages are lines.
     pub fn pass_over(&mut self, violation: Violation) {
         self.decoder.pass_over(violation);
     }

@@ -1,7 +1,7 @@
-//! One HTTP/2 connection to a producer, for calls of gRPC.
+//! One HTTP/2 connection to a producer, for gRPC calls.
 //!
-//! There is no pool, and nothing is connected again behind anyone's back: whoever lost a connection must know,
-//! because it resumes from its last event.
+//! There is no pool and no hidden reconnection: a caller must notice that its connection broke, because it
+//! resumes from its last event.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,19 +17,19 @@ use tower_service::Service;
 
 use super::{CALL_WINDOW_BYTES, CONNECTION_WINDOW_BYTES, MAX_SEND_BUFFER_BYTES};
 
-/// The longest head of an answer.
+/// The longest response head.
 const MAX_HEAD_BYTES: u32 = 64 << 10;
 
-/// The protocol as TLS names it.
+/// The name of the protocol in TLS.
 pub const ALPN: &[u8] = b"h2";
 
-/// A connection.
+/// An open connection.
 #[derive(Debug, Clone)]
 pub struct Channel(SendRequest<Body>);
 
 impl Channel {
-    /// Speaks HTTP/2 on a stream of bytes. A peer that gives no sign of life for `silence` is gone. Must be
-    /// called within a tokio runtime, in which the connection then lives until its last call has ended.
+    /// Speaks HTTP/2 on a stream of bytes. A peer that gives no sign of life for `silence` counts as gone. Must
+    /// be called within a tokio runtime, in which the connection then lives until its last call has ended.
     pub async fn open(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         silence: Duration,
@@ -46,7 +46,7 @@ impl Channel {
             .handshake(TokioIo::new(stream))
             .await?;
         tokio::spawn(async move {
-            // Its calls learn how it ended.
+            // The calls report how the connection ended.
             let _ = connection.await;
         });
         Ok(Self(sender))

@@ -1,5 +1,5 @@
-//! What a producer's last word is in gRPC: the close codes of B.2.6 as statuses, with the code itself beside
-//! the status, so that nothing is lost.
+//! How a producer ends a gRPC call: the close codes of B.2.6 as statuses, with the code itself in the metadata,
+//! so that no information is lost.
 
 use serde::Deserialize;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -7,27 +7,27 @@ use tonic::{Code, Status};
 
 use crate::wire::CLOSED;
 
-/// The metadata that has the close code of B.2.6, at the end of a call.
+/// The metadata entry at the end of a call that carries the close code of B.2.6.
 pub const CLOSE_CODE: &str = "aaep-close-code";
 
-/// What matters of a message on its way to a subscriber.
+/// The fields of an outgoing message that matter to the pump.
 #[derive(Debug, Deserialize)]
-pub(super) struct Head {
+pub(super) struct ClosingHead {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
     #[serde(default)]
     code: Option<u16>,
     #[serde(default)]
     reason: Option<String>,
-    /// Every event has one. Whatever an agent calls its event, it ends no connection.
+    /// Present in every event, whose type an agent can choose. An event never ends a connection.
     #[serde(default)]
     event_id: Option<serde::de::IgnoredAny>,
 }
 
-impl Head {
-    /// Reads it. A message without a type has an empty one.
+impl ClosingHead {
+    /// Reads the fields. A message without a type gets an empty type.
     pub(super) fn read(json: &str) -> Self {
-        serde_json::from_str(json).unwrap_or_else(|_| Head {
+        serde_json::from_str(json).unwrap_or_else(|_| ClosingHead {
             kind: String::new(),
             code: None,
             reason: None,
@@ -35,7 +35,7 @@ impl Head {
         })
     }
 
-    /// The status that says the same, if this is the message that ends a connection.
+    /// The corresponding status, if this is the message that ends a connection.
     pub(super) fn closing(&self) -> Option<Status> {
         if self.kind != CLOSED || self.event_id.is_some() {
             return None;
@@ -47,7 +47,7 @@ impl Head {
 /// The status for a close code of B.2.6.
 pub fn closed_status(code: u16, reason: &str) -> Status {
     let status = match code {
-        // Somebody wanted it so.
+        // The connection was closed on purpose.
         1000 | 4000 | 4005 => Code::Ok,
         1001 => Code::Unavailable,
         1002 | 1003 | 1007 | 4004 => Code::InvalidArgument,
@@ -63,7 +63,7 @@ pub fn closed_status(code: u16, reason: &str) -> Status {
     Status::with_metadata(status, reason, metadata)
 }
 
-/// The close code in the metadata at the end of a call, if it has one.
+/// The close code in the metadata at the end of a call, if there is one.
 pub fn close_code(metadata: &MetadataMap) -> Option<u16> {
     metadata.get(CLOSE_CODE)?.to_str().ok()?.parse().ok()
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn only_the_word_of_the_wire_ends_a_call() {
-        let closing = |json| Head::read(json).closing().map(|status| status.code());
+        let closing = |json| ClosingHead::read(json).closing().map(|status| status.code());
         let last = r#"{"type":"agentvoice:closed","code":4003,"reason":"Go."}"#;
         assert_eq!(closing(last), Some(Code::PermissionDenied));
         for other in [

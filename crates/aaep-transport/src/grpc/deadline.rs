@@ -1,14 +1,14 @@
-//! How long a client gives a call, by the header `grpc-timeout` of gRPC over HTTP/2.
+//! The time limit of a client for a call, from the `grpc-timeout` header of gRPC over HTTP/2.
 
 use std::time::Duration;
 
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-/// How many digits a time may have.
+/// How many digits a time limit may have.
 const MAX_DIGITS: usize = 8;
 
-/// The time for a call; none where the client set no end.
+/// The time limit for a call; `None` if the client set no limit.
 pub(super) fn time_of(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
     let Some(value) = metadata.get("grpc-timeout") else { return Ok(None) };
     let time = value.to_str().ok().and_then(parse);

@@ -1,7 +1,6 @@
 //! Copies messages between a call and its end of a pair, until one of the two ends.
 //!
-//! It reads from the pair only when HTTP/2 takes more, so that the loop at the other end sees how slow a
-//! client is.
+//! It reads from the pair only when HTTP/2 accepts more, so that the loop at the other end notices a slow client.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +12,19 @@ use tonic::codegen::tokio_stream::{Stream, StreamExt as _};
 use tonic::{Code, Status};
 
 use super::AaepMessage;
-use super::closing::{Head, closed_status};
+use super::closing::{ClosingHead, closed_status};
 use crate::framed::{Framing, Messages, NoMessage};
 use crate::websocket::Violation;
 use crate::wire::PairEnd;
 
-/// What goes to a client.
-pub(super) type Sender = mpsc::Sender<Result<AaepMessage, Status>>;
+/// The channel to a client.
+pub(super) type CallSender = mpsc::Sender<Result<AaepMessage, Status>>;
 
 /// Runs until the call is over.
 pub(super) async fn pump(
     end: PairEnd,
     requests: impl Stream<Item = Result<AaepMessage, Status>> + Unpin,
-    sender: Sender,
+    sender: CallSender,
     max_message_bytes: usize,
     time: Option<Duration>,
 ) {
@@ -35,20 +34,20 @@ pub(super) async fn pump(
         last = down(source, &sender, &has_said_all) => last,
         last = up(requests, sink, max_message_bytes, &has_said_all) => last,
         last = deadline(time) => last,
-        // The client is gone, or has cancelled the call. Dropping our end tells the loop.
+        // The client is gone or has cancelled the call. Dropping our end tells the loop.
         () = sender.closed() => return,
     };
-    // Our end of the pair is gone by now, so only this task waits for a client that does not read.
+    // Our end of the pair is dropped by now, so only this task waits for a client that does not read.
     let _ = sender.send(Err(last)).await;
 }
 
-/// From the loop to the client. Gives the status of the end.
+/// From the loop to the client. Returns the final status.
 async fn down(
     source: impl AsyncRead + Unpin,
-    sender: &Sender,
+    sender: &CallSender,
     has_said_all: &AtomicBool,
 ) -> Status {
-    // The loop is ours, and the decoder grows with what comes and not with what is announced.
+    // The loop is trusted, and the decoder grows with the bytes that arrive, not with an announced length.
     let mut messages = Messages::new(source, Framing::Length, u32::MAX);
     loop {
         let json = match messages.next().await {
@@ -62,7 +61,7 @@ async fn down(
                 );
             }
         };
-        let head = Head::read(&json);
+        let head = ClosingHead::read(&json);
         if let Some(last) = head.closing() {
             return last;
         }
@@ -73,8 +72,8 @@ async fn down(
     }
 }
 
-/// From the client to the loop. Gives the status of a failure; a client that has said all waits for the loop
-/// to let it go.
+/// From the client to the loop. Returns the status of a failure. After a client has sent everything, it waits for
+/// the loop to end the call.
 async fn up(
     mut requests: impl Stream<Item = Result<AaepMessage, Status>> + Unpin,
     mut sink: impl AsyncWrite + Unpin,
@@ -84,16 +83,16 @@ async fn up(
     let mut bytes = Vec::new();
     while let Some(request) = requests.next().await {
         match request {
-            // Sent on, it would be cut off in the middle, perhaps before the loop could say why.
+            // If it were passed on, it would be cut off in the middle, perhaps before the loop could say why.
             Ok(message) if message.json.len() > max_message_bytes => return too_big(),
             Ok(message) => Framing::Length.message(&message.json, &mut bytes),
             Err(status) => return refusal(&status),
         }
         if sink.write_all(&bytes).await.is_err() {
-            // The loop has ended the call; its last word is on its way down.
+            // The loop has ended the call; its last message is on its way to the client.
             return pending().await;
         }
-        // Nothing is kept between two messages.
+        // Frees the buffer between two messages.
         bytes = Vec::new();
     }
     has_said_all.store(true, Ordering::Relaxed);
@@ -101,7 +100,7 @@ async fn up(
     pending().await
 }
 
-/// What a client hears whose bytes cannot be taken.
+/// The status for a client whose bytes cannot be accepted.
 fn refusal(status: &Status) -> Status {
     match status.code() {
         Code::OutOfRange | Code::ResourceExhausted => too_big(),
@@ -132,7 +131,7 @@ mod tests {
     use super::super::close_code;
     use super::*;
 
-    type Requests = Vec<Result<AaepMessage, Status>>;
+    type RequestList = Vec<Result<AaepMessage, Status>>;
 
     fn message(json: &str) -> AaepMessage {
         AaepMessage { json: json.into(), message_type: "a lie".to_owned() }
@@ -162,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_go_both_ways_and_their_type_is_ours() {
-        let requests: Requests = vec![Ok(message("{\"type\":\"one\"}")), Ok(message("no JSON"))];
+        let requests: RequestList = vec![Ok(message("{\"type\":\"one\"}")), Ok(message("no JSON"))];
         let (mut here, mut receiver) = start(tokio_stream::iter(requests), None);
         let mut said = Vec::new();
         here.read_to_end(&mut said).await.expect("read");
@@ -215,7 +214,7 @@ mod tests {
         let (here, receiver) = start(silent(), None);
         let bytes = framed(&"x".repeat(1 << 20));
         let mut written = 0;
-        // The pump takes one message to hold and one to wait with; the rest stays in the socket.
+        // The pump holds one message and queues another; the rest stays in the socket.
         let mut offered = 0;
         while offered < 16 * bytes.len() {
             let at = written % bytes.len();

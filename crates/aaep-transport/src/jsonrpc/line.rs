@@ -1,4 +1,4 @@
-//! One line: a call or an answer. Read within bounds, written as JSON-RPC 2.0 has it.
+//! One line: a call or an answer, read within limits and written as JSON-RPC 2.0 prescribes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,28 +11,28 @@ use serde_json::value::RawValue;
 
 use super::{INVALID_REQUEST, PARSE_ERROR};
 
-/// The longest id that is taken, as it is written.
+/// The longest accepted id, as it is written.
 pub const MAX_ID_BYTES: usize = 256;
 
-/// The longest name of a method, and the longest words of an error, that are kept.
+/// The longest method name and the longest error text that are kept.
 const MAX_WORDS_BYTES: usize = 4096;
 
 /// The id of a request: a string, a number or null, kept as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id(Box<str>);
+pub struct RpcId(Box<str>);
 
-impl Id {
-    /// The id of an answer to what has none that could be read.
+impl RpcId {
+    /// The id in an answer to a request whose id could not be read.
     pub fn null() -> Self {
-        Id("null".into())
+        RpcId("null".into())
     }
 
     /// A number that we chose.
     pub fn number(number: u64) -> Self {
-        Id(number.to_string().into())
+        RpcId(number.to_string().into())
     }
 
-    /// As JSON.
+    /// The id as JSON.
     pub fn as_json(&self) -> &str {
         &self.0
     }
@@ -41,63 +41,63 @@ impl Id {
         let text = json.get();
         let is_of_a_kind = text == "null"
             || text.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'));
-        (is_of_a_kind && text.len() <= MAX_ID_BYTES).then(|| Id(text.into()))
+        (is_of_a_kind && text.len() <= MAX_ID_BYTES).then(|| RpcId(text.into()))
     }
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A request, or without an id a notification.
+    /// A request, or a notification if it has no id.
     Call {
-        /// The id; none for a notification, which gets no answer.
-        id: Option<Id>,
-        /// What is wanted. It is foreign text.
+        /// The id; `None` for a notification, which gets no answer.
+        id: Option<RpcId>,
+        /// The method. It is foreign text.
         method: String,
-        /// With what, as JSON.
+        /// The parameters, as JSON.
         params: Option<String>,
     },
-    /// The answer to a request that was taken.
+    /// The answer to a request that was accepted.
     Result {
         /// The id of the request.
-        id: Id,
+        id: RpcId,
         /// The answer, as JSON.
         result: String,
     },
-    /// The answer to one that was not.
+    /// The answer to a request that was not accepted.
     Error {
         /// The id of the request.
-        id: Id,
-        /// Why not.
+        id: RpcId,
+        /// The reason.
         error: RpcError,
     },
 }
 
-/// Why a request was not taken.
+/// Why a request was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError {
-    /// The code of the kind of error.
+    /// The code of the error.
     pub code: i64,
-    /// The same for people. It is foreign text where a peer said it.
+    /// The error for people. It is foreign text if it came from a peer.
     pub message: String,
-    /// More, as JSON.
+    /// Details, as JSON.
     pub data: Option<String>,
 }
 
-/// A line that says nothing that can be understood.
+/// A line that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotALine {
     /// Its id, or null.
-    pub id: Id,
+    pub id: RpcId,
     /// What is wrong with it.
     pub error: RpcError,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RpcEnvelope<'a> {
     #[serde(borrow)]
     jsonrpc: Option<Cow<'a, str>>,
-    // Null is an id and a result, so it must not be taken for nothing.
+    // Null is a valid id and result, so it must not be read as absent.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -131,15 +131,15 @@ impl Line {
             Some('[') => {
                 let why = "Batches are not taken, because what is said here is taken in its order. \
                            Send each message on a line of its own.";
-                return Err(NotALine::new(Id::null(), INVALID_REQUEST, why.to_owned()));
+                return Err(NotALine::new(RpcId::null(), INVALID_REQUEST, why.to_owned()));
             }
             _ => return Err(NotALine::not_json()),
         }
-        let envelope: Envelope<'_> = serde_json::from_str(line).map_err(|error| {
+        let envelope: RpcEnvelope<'_> = serde_json::from_str(line).map_err(|error| {
             if error.classify() == Category::Data {
                 let why =
                     format!("This is no message of JSON-RPC 2.0: {}.", cut(&error.to_string()));
-                NotALine::new(Id::null(), INVALID_REQUEST, why)
+                NotALine::new(RpcId::null(), INVALID_REQUEST, why)
             } else {
                 NotALine::not_json()
             }
@@ -148,10 +148,10 @@ impl Line {
     }
 }
 
-impl Envelope<'_> {
+impl RpcEnvelope<'_> {
     fn read(self) -> Result<Line, NotALine> {
-        let known = self.id.map(Id::read);
-        let id = known.clone().flatten().unwrap_or_else(Id::null);
+        let known = self.id.map(RpcId::read);
+        let id = known.clone().flatten().unwrap_or_else(RpcId::null);
         let wrong = |why: &str| NotALine::new(id.clone(), INVALID_REQUEST, why.to_owned());
         if self.jsonrpc.as_deref() != Some("2.0") {
             return Err(wrong("The member jsonrpc must be \"2.0\". Add it."));
@@ -182,21 +182,21 @@ impl Envelope<'_> {
     }
 }
 
-/// The beginning of foreign words, fit for a terminal.
+/// The beginning of a foreign text, made safe for a terminal.
 fn cut(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_WORDS_BYTES.min(text.len()));
     printable(text.get(..end).unwrap_or_default()).into_owned()
 }
 
 impl NotALine {
-    fn new(id: Id, code: i64, message: String) -> Self {
+    fn new(id: RpcId, code: i64, message: String) -> Self {
         NotALine { id, error: RpcError { code, message, data: None } }
     }
 
     fn not_json() -> Self {
         let why = "This line is no JSON. Send one JSON object on each line, and anything for people \
                    to standard error.";
-        NotALine::new(Id::null(), PARSE_ERROR, why.to_owned())
+        NotALine::new(RpcId::null(), PARSE_ERROR, why.to_owned())
     }
 }
 
@@ -208,19 +208,19 @@ impl fmt::Display for NotALine {
 
 impl std::error::Error for NotALine {}
 
-/// A call whose parameters are JSON.
-pub(super) fn call(id: Option<&Id>, method: &str, params: &str) -> String {
+/// Writes a call; `params` is JSON.
+pub(super) fn call(id: Option<&RpcId>, method: &str, params: &str) -> String {
     let id = id.map(|id| format!("\"id\":{},", id.as_json())).unwrap_or_default();
     format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{},\"params\":{params}}}", json!(method))
 }
 
-/// The answer to a request that was taken; the result is JSON.
-pub(super) fn result(id: &Id, result: &str) -> String {
+/// Writes the answer to a request that was accepted; `result` is JSON.
+pub(super) fn result(id: &RpcId, result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id.as_json())
 }
 
-/// The answer to a request that was not taken; the data is JSON.
-pub(super) fn error(id: &Id, error: &RpcError) -> String {
+/// Writes the answer to a request that was not accepted; its data is JSON.
+pub(super) fn error(id: &RpcId, error: &RpcError) -> String {
     let (code, message) = (error.code, json!(error.message));
     let data = error.data.as_ref().map(|data| format!(",\"data\":{data}")).unwrap_or_default();
     let id = id.as_json();

@@ -1,8 +1,8 @@
-//! The producer's end: what a subscriber wants, and how a producer's messages are said to it.
+//! The producer's end: interprets a subscriber's lines, and writes a producer's messages as lines.
 //!
-//! What is about the subscription is said on the connection of the subscriber, where each such message has one
-//! answer, in order; or its end. Everything else is told the producer by itself, which answers at once. So
-//! every answer has the id of its own request, and no answer is taken for that of another one.
+//! Messages about the subscription are sent on the subscriber's connection, where each one gets one answer, in
+//! order, or the connection ends. All other messages go directly to the producer, which answers at once. So every
+//! answer carries the id of its own request, and no answer is mistaken for another.
 
 use std::collections::VecDeque;
 
@@ -10,49 +10,49 @@ use serde_json::{Value, json};
 
 use super::line::{call, error, result};
 use super::{
-    CLOSE, ERROR, ERROR_TYPE, EVENT, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Line,
+    CLOSE, ERROR, ERROR_TYPE, EVENT, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Line,
     MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PARSE_ERROR, PING, REFUSED, RENEGOTIATE, REPLY,
-    RpcError, SEND, SUBSCRIBE, type_of,
+    RpcError, RpcId, SEND, SUBSCRIBE, type_of,
 };
 use crate::framed::Violation;
 use crate::wire::CLOSED;
 
-/// The code of a connection that broke off without a word (RFC 6455 §7.1.5).
+/// The code of a connection that broke off without a close (RFC 6455 §7.1.5).
 const CUT_CODE: u16 = 1006;
 
-/// What is to be done about a line of a subscriber.
+/// What to do about a line of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
-    /// A message about the subscription, to be said on the subscriber's connection. Its answer is the next one
-    /// there.
+    /// Send this message about the subscription on the subscriber's connection. The next answer there belongs to
+    /// it.
     Subscription(String),
-    /// Another message for the producer. What comes of it goes to [`ProducerEnd::answer`].
+    /// Send this message to the producer, and pass the result to [`ProducerEnd::answer`].
     Tell {
         /// The id to answer, if an answer is wanted.
-        id: Option<Id>,
+        id: Option<RpcId>,
         /// The message.
         message: String,
     },
-    /// A line for the subscriber.
+    /// Send this line to the subscriber.
     Say(String),
-    /// Nothing.
+    /// Do nothing.
     Nothing,
 }
 
 /// The producer's end of one conversation.
 #[derive(Debug, Default)]
 pub struct ProducerEnd {
-    /// What was said on the connection and is not answered yet, the oldest first.
-    waiting: VecDeque<Waiting>,
+    /// The messages on the connection that are not answered yet, oldest first.
+    waiting: VecDeque<PendingRequest>,
 }
 
-/// Something that waits for its answer on the connection.
+/// A message that waits for its answer on the connection.
 #[derive(Debug)]
-enum Waiting {
-    /// A request for terms.
-    Terms(Id),
-    /// The wish to end, which has an id if an answer is wanted.
-    Close(Option<Id>),
+enum PendingRequest {
+    /// A request for a subscription or other terms.
+    Terms(RpcId),
+    /// A request to close, with its id if an answer is wanted.
+    Close(Option<RpcId>),
 }
 
 impl ProducerEnd {
@@ -61,17 +61,17 @@ impl ProducerEnd {
         ProducerEnd::default()
     }
 
-    /// Takes a line of the subscriber.
+    /// Interprets a line of the subscriber.
     pub fn hear(&mut self, line: &str) -> Wish {
         match Line::read(line) {
             Ok(Line::Call { id, method, params }) => self.take(id, &method, params),
-            // Nothing is ever asked of a subscriber here, so nothing waits for an answer.
+            // Nothing is ever requested from a subscriber here, so no answer is expected.
             Ok(Line::Result { .. } | Line::Error { .. }) => Wish::Nothing,
             Err(wrong) => Wish::Say(error(&wrong.id, &wrong.error)),
         }
     }
 
-    fn take(&mut self, id: Option<Id>, method: &str, params: Option<String>) -> Wish {
+    fn take(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> Wish {
         if method == PING {
             return id.map_or(Wish::Nothing, |id| Wish::Say(result(&id, "{}")));
         }
@@ -98,19 +98,19 @@ impl ProducerEnd {
             return refuse(id.as_ref(), INVALID_PARAMS, &why);
         };
         let waiting = match (method, id) {
-            (SUBSCRIBE | RENEGOTIATE, Some(id)) => Waiting::Terms(id),
+            (SUBSCRIBE | RENEGOTIATE, Some(id)) => PendingRequest::Terms(id),
             (SUBSCRIBE | RENEGOTIATE, None) => {
                 let why = format!(
                     "{method} needs an id, because its answer says what was granted. Add one."
                 );
                 return refuse(None, INVALID_REQUEST, &why);
             }
-            (CLOSE, id) => Waiting::Close(id),
+            (CLOSE, id) => PendingRequest::Close(id),
             (_, id) => return Wish::Tell { id, message },
         };
         if self.waiting.len() >= MAX_WAITING_REQUESTS {
             let why = "Too many requests wait for their answers. Wait for one, then try again.";
-            let (Waiting::Terms(id) | Waiting::Close(Some(id))) = waiting else {
+            let (PendingRequest::Terms(id) | PendingRequest::Close(Some(id))) = waiting else {
                 return refuse(None, INTERNAL_ERROR, why);
             };
             return refuse(Some(&id), INTERNAL_ERROR, why);
@@ -119,22 +119,22 @@ impl ProducerEnd {
         Wish::Subscription(message)
     }
 
-    /// A line that was too long or no text.
+    /// Writes the answer to a line that was too long or not valid text.
     pub fn unread(&self, violation: Violation) -> String {
         let code = match violation {
             Violation::TooBig => INVALID_REQUEST,
             Violation::InvalidText => PARSE_ERROR,
         };
-        error(&Id::null(), &rpc_error(code, &violation.to_string()))
+        error(&RpcId::null(), &rpc_error(code, &violation.to_string()))
     }
 
-    /// A message of the producer on the subscriber's connection, as a line, and whether it is the last one
-    /// there.
+    /// Writes a message from the subscriber's connection as a line. The flag says whether it is the last one.
     pub fn say(&mut self, message: &str) -> (String, bool) {
         let kind = type_of(message).unwrap_or_default();
         let is_answer = matches!(&*kind, "subscription.accepted" | "subscription.rejected");
         if (is_answer || kind == ERROR_TYPE)
-            && let Some(Waiting::Terms(id) | Waiting::Close(Some(id))) = self.waiting.pop_front()
+            && let Some(PendingRequest::Terms(id) | PendingRequest::Close(Some(id))) =
+                self.waiting.pop_front()
         {
             return (answer_to(&id, message), false);
         }
@@ -146,9 +146,9 @@ impl ProducerEnd {
         (call(None, method, message), kind == CLOSED)
     }
 
-    /// What came of a message that was told the producer, as a line: for a request its answer; without an id
-    /// only what is wrong, because nobody may believe that a reply counts that does not.
-    pub fn answer(&self, id: Option<&Id>, answer: &str) -> Option<String> {
+    /// Writes the result of a message that went directly to the producer. A request gets its answer. A message
+    /// without an id gets only an error, so that nobody believes that a refused reply counts.
+    pub fn answer(&self, id: Option<&RpcId>, answer: &str) -> Option<String> {
         match id {
             Some(id) => Some(answer_to(id, answer)),
             None if type_of(answer).is_some_and(|kind| kind == ERROR_TYPE) => {
@@ -158,8 +158,8 @@ impl ProducerEnd {
         }
     }
 
-    /// The subscriber's connection broke off, as it does for whoever reads far too slowly. It is told so, with
-    /// the code that a WebSocket has for it.
+    /// Handles a connection that broke off, for example because the subscriber reads far too slowly. Tells the
+    /// subscriber with the code that a WebSocket uses for this.
     pub fn cut(&mut self) -> Vec<String> {
         let reason =
             "The connection broke off, perhaps because too little was read. Subscribe again.";
@@ -169,20 +169,20 @@ impl ProducerEnd {
         lines
     }
 
-    /// The subscriber's connection is gone: who wished for that has it, and nothing else that was asked for on it
-    /// is answered any more.
+    /// Handles the end of the subscriber's connection: answers a request to close, and fails all other open
+    /// requests.
     pub fn gone(&mut self) -> Vec<String> {
         let why = "The connection ended before there was an answer. Ask again with aaep.subscribe.";
         let lines = self.waiting.drain(..).filter_map(|waiting| match waiting {
-            Waiting::Terms(id) => Some(error(&id, &rpc_error(INTERNAL_ERROR, why))),
-            Waiting::Close(id) => id.map(|id| result(&id, "{}")),
+            PendingRequest::Terms(id) => Some(error(&id, &rpc_error(INTERNAL_ERROR, why))),
+            PendingRequest::Close(id) => id.map(|id| result(&id, "{}")),
         });
         lines.collect()
     }
 }
 
-/// The answer to a request: a result, or if it was refused an error with all that was said.
-fn answer_to(id: &Id, answer: &str) -> String {
+/// Writes the answer to a request: a result, or an error with everything that the producer said.
+fn answer_to(id: &RpcId, answer: &str) -> String {
     if type_of(answer).is_none_or(|kind| kind != ERROR_TYPE) {
         return result(id, answer);
     }
@@ -193,8 +193,8 @@ fn answer_to(id: &Id, answer: &str) -> String {
     error(id, &refused)
 }
 
-/// Says what is wrong: as the answer to a request, or by itself.
-fn refuse(id: Option<&Id>, code: i64, why: &str) -> Wish {
+/// Reports an error: as the answer to a request, or by itself.
+fn refuse(id: Option<&RpcId>, code: i64, why: &str) -> Wish {
     if let Some(id) = id {
         return Wish::Say(error(id, &rpc_error(code, why)));
     }

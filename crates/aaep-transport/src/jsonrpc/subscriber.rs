@@ -1,4 +1,4 @@
-//! The subscriber's end: how a subscriber's messages are said to a producer, and what the producer means.
+//! The subscriber's end: writes a subscriber's messages as lines, and interprets a producer's lines.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 
 use super::line::{call, error, result};
 use super::{
-    CLOSE, ERROR, ERROR_TYPE, EVENT, Id, Line, MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PING,
-    RENEGOTIATE, REPLY, RpcError, SEND, SUBSCRIBE, type_of,
+    CLOSE, ERROR, ERROR_TYPE, EVENT, Line, MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PING,
+    RENEGOTIATE, REPLY, RpcError, RpcId, SEND, SUBSCRIBE, type_of,
 };
 use crate::link::LinkEnd;
 use crate::wire::CLOSED;
 
-/// How many lines that mean nothing a producer may send before it is given up. A few are borne with: a
-/// program easily prints something to the wrong place.
+/// How many meaningless lines a producer may send before the link ends. A few are tolerated: a program easily
+/// prints something to the wrong place.
 const MAX_WRONG_LINES: u32 = 64;
 
-/// What a line of a producer means.
+/// The meaning of a line of a producer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// A message for the subscriber.
     Message(String),
-    /// A line for the producer.
+    /// A line to send to the producer.
     Say(String),
     /// Nothing.
     Nothing,
-    /// Nothing that can be understood. It is passed over; this is what is wrong, fit for a terminal.
+    /// The line cannot be understood and is skipped. The text says why, and is safe for a terminal.
     Wrong(String),
-    /// The conversation is over.
+    /// The conversation has ended.
     End(LinkEnd),
 }
 
@@ -35,8 +35,8 @@ pub enum Heard {
 #[derive(Debug, Default)]
 pub struct SubscriberEnd {
     last_id: u64,
-    /// The requests that wait for their answers, and by which method.
-    waiting: BTreeMap<Id, (u64, &'static str)>,
+    /// The requests that wait for their answers: their order and their method.
+    waiting: BTreeMap<RpcId, (u64, &'static str)>,
     wrong_lines: u32,
 }
 
@@ -46,7 +46,7 @@ impl SubscriberEnd {
         SubscriberEnd::default()
     }
 
-    /// A message of the subscriber, as a line.
+    /// Writes a message of the subscriber as a line.
     pub fn say(&mut self, message: &str) -> String {
         let kind = type_of(message).unwrap_or_default();
         let (method, is_request) = match &*kind {
@@ -61,27 +61,27 @@ impl SubscriberEnd {
         call(id.as_ref(), method, message)
     }
 
-    fn ask(&mut self, method: &'static str) -> Id {
+    fn ask(&mut self, method: &'static str) -> RpcId {
         if self.waiting.len() >= MAX_WAITING_REQUESTS {
-            // Whoever does not answer so many does not answer the first of them.
+            // A producer that leaves this many requests open will not answer the oldest one either.
             let oldest = self.waiting.iter().min_by_key(|(_, (order, _))| *order);
             if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                 self.waiting.remove(&oldest);
             }
         }
         self.last_id += 1;
-        let id = Id::number(self.last_id);
+        let id = RpcId::number(self.last_id);
         self.waiting.insert(id.clone(), (self.last_id, method));
         id
     }
 
-    /// Takes a line of the producer.
+    /// Interprets a line of the producer.
     pub fn hear(&mut self, line: &str) -> Heard {
         match Line::read(line) {
             Ok(Line::Call { id, method, params }) => self.called(id, &method, params),
             Ok(Line::Result { id, result }) => match self.waiting.remove(&id) {
                 Some(_) if type_of(&result).is_some() => Heard::Message(result),
-                // Nothing more is said than that it was taken.
+                // The answer says only that the message was accepted.
                 Some((_, SEND)) => Heard::Nothing,
                 Some((_, method)) => {
                     self.wrong(format!("The answer to {method} is no message of AAEP."))
@@ -90,14 +90,14 @@ impl SubscriberEnd {
             },
             Ok(Line::Error { id, error }) => match self.waiting.remove(&id) {
                 Some((_, method)) => refused(method, error),
-                None if id == Id::null() => Heard::Message(complaint(&error)),
+                None if id == RpcId::null() => Heard::Message(complaint(&error)),
                 None => self.wrong("An error came for which nothing was asked.".to_owned()),
             },
             Err(wrong) => self.wrong(wrong.error.message),
         }
     }
 
-    fn called(&mut self, id: Option<Id>, method: &str, params: Option<String>) -> Heard {
+    fn called(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> Heard {
         let kind = params.as_deref().and_then(type_of).map(std::borrow::Cow::into_owned);
         match (method, id, params, kind) {
             (PING, Some(id), ..) => Heard::Say(result(&id, "{}")),
@@ -113,7 +113,7 @@ impl SubscriberEnd {
                 let not_found = RpcError { code: METHOD_NOT_FOUND, message: why, data: None };
                 Heard::Say(error(&id, &not_found))
             }
-            // A ping that wants no answer, or one that is not known: there can be new ones.
+            // A ping that wants no answer, or an unknown method: later versions may add methods.
             (_, None, ..) => Heard::Nothing,
         }
     }
@@ -127,7 +127,7 @@ impl SubscriberEnd {
     }
 }
 
-/// What a refused request means: for a subscription the end, and for everything else a complaint.
+/// The meaning of a refused request: for a subscription the end, otherwise an error message.
 fn refused(method: &str, error: RpcError) -> Heard {
     if let Some(data) = &error.data {
         let kind = type_of(data).map(std::borrow::Cow::into_owned);
@@ -144,7 +144,7 @@ fn refused(method: &str, error: RpcError) -> Heard {
     Heard::Message(complaint(&error))
 }
 
-/// An error of JSON-RPC as the message that says what could not be taken.
+/// Converts a JSON-RPC error to the message that reports it.
 fn complaint(error: &RpcError) -> String {
     let name = match error.code {
         METHOD_NOT_FOUND => "not_for_here",
@@ -154,7 +154,7 @@ fn complaint(error: &RpcError) -> String {
         .to_string()
 }
 
-/// How a conversation was ended, as far as it was said.
+/// How a conversation was ended, as far as the producer says.
 fn closed(params: Option<&str>) -> LinkEnd {
     let params: Value = params.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);

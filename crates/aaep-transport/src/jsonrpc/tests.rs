@@ -1,4 +1,4 @@
-//! Both ends of JSON-RPC with each other, and with peers that are wrong.
+//! Tests both ends of JSON-RPC with each other, and with faulty peers.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn a_refused_reply_is_told_whether_or_not_it_had_an_id() {
         json!({ "type": "agentvoice:error", "error": "invalid_token", "message": "Too late." });
     let line = producer.answer(None, &refused.to_string()).expect("a complaint");
     assert_eq!(subscriber.hear(&line), Heard::Message(refused.to_string()));
-    let line = producer.answer(Some(&Id::number(4)), &refused.to_string()).expect("an answer");
+    let line = producer.answer(Some(&RpcId::number(4)), &refused.to_string()).expect("an answer");
     let error = &value(&line)["error"];
     assert_eq!(
         (&error["code"], &error["message"], &error["data"]),
@@ -154,7 +154,7 @@ fn a_refused_reply_is_told_whether_or_not_it_had_an_id() {
     );
     assert_eq!(producer.answer(None, "{}"), None, "a reply that counts needs no words");
     assert_eq!(
-        value(&producer.answer(Some(&Id::number(4)), "{}").expect("one"))["result"],
+        value(&producer.answer(Some(&RpcId::number(4)), "{}").expect("one"))["result"],
         json!({})
     );
 }
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// Anything, and what is close to right.
+/// Arbitrary lines, and lines that are almost right.
 fn any_line() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "\"jsonrpc\":\"2.0\"",

@@ -1,5 +1,5 @@
-//! Requests of HTTP/1.1 to one host, each on a connection of its own, so that none can meet a connection that
-//! is dead without anyone knowing whether it arrived.
+//! HTTP/1.1 requests to one host, each on a connection of its own, so that a request never meets a dead
+//! connection, which would leave unknown whether it arrived.
 //!
 //! TLS is used except on this machine. One redirect is followed, within the host. Nothing is sent twice.
 
@@ -27,79 +27,79 @@ use tokio_rustls::TlsConnector;
 use super::dial::{DialError, DialOptions};
 use super::place::Place;
 
-/// The largest head of an answer, in bytes.
+/// The largest response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// The largest body of an answer that is read only for what it says about a refusal.
+/// The largest response body that is read to learn the reason of a refusal.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// How many addresses of a host are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// The most characters of a refusal that are repeated.
+/// How many characters of a refusal are repeated.
 const MAX_REASON_CHARS: usize = 500;
 
-/// Calls one host.
-pub(super) struct Caller {
+/// Sends requests to one host.
+pub(super) struct HttpCaller {
     place: Place,
     authorization: Option<HeaderValue>,
     tls: Option<TlsConnector>,
     options: DialOptions,
 }
 
-/// What is asked.
-pub(super) struct Call {
+/// A request.
+pub(super) struct HttpCall {
     pub(super) method: Method,
-    /// With its query.
+    /// Includes the query.
     pub(super) path: String,
     pub(super) headers: HeaderMap,
     pub(super) body: String,
 }
 
-/// A connection on which nothing has been asked.
-pub(super) struct Connected {
+/// A connection on which nothing was requested yet.
+pub(super) struct CallConnection {
     sender: http1::SendRequest<String>,
-    carrier: Carrier,
+    carrier: ConnectionTask,
 }
 
-/// An answer whose body may still be coming.
-pub(super) struct Answer {
+/// A response whose body may still be arriving.
+pub(super) struct CallAnswer {
     pub(super) response: Response<Incoming>,
-    carrier: Carrier,
+    carrier: ConnectionTask,
 }
 
-/// The body of an answer, as it comes.
-pub(super) struct Content {
+/// The body of a response, as it arrives.
+pub(super) struct AnswerBody {
     body: Incoming,
-    _carrier: Carrier,
+    _carrier: ConnectionTask,
 }
 
-/// The task that moves the bytes of a connection; it ends with whoever waits for them.
-pub(super) struct Carrier(JoinHandle<()>);
+/// The task that moves the bytes of a connection. It is stopped when its owner is dropped.
+pub(super) struct ConnectionTask(JoinHandle<()>);
 
-impl Drop for Carrier {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
-impl Caller {
+impl HttpCaller {
     pub(super) fn new(place: &Place, options: &DialOptions) -> Result<Self, DialError> {
         if !place.is_tls() && !place.is_loopback() && !options.insecure_allow_plain_http {
             return Err(DialError::PlainHttp(place.authority()));
         }
         let authorization = options.bearer.as_deref().map(authorization).transpose()?;
         let tls = place.is_tls().then(|| connector(options)).transpose()?;
-        Ok(Caller { place: place.clone(), authorization, tls, options: options.clone() })
+        Ok(HttpCaller { place: place.clone(), authorization, tls, options: options.clone() })
     }
 
-    /// One that agrees on HTTP/2 where it speaks TLS, and then speaks it itself.
+    /// A caller that negotiates HTTP/2 if it uses TLS; its user then speaks HTTP/2 on the stream.
     #[cfg(feature = "grpc")]
     pub(super) fn of_http2(place: &Place, options: &DialOptions) -> Result<Self, DialError> {
-        let mut caller = Caller::new(place, options)?;
+        let mut caller = HttpCaller::new(place, options)?;
         if let Some(connector) = &caller.tls {
             let mut config = ClientConfig::clone(connector.config());
             config.alpn_protocols = vec![crate::grpc::ALPN.to_vec()];
@@ -108,7 +108,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// The header that says who we are.
+    /// The header that identifies us.
     #[cfg(feature = "grpc")]
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
@@ -118,14 +118,14 @@ impl Caller {
         &self.place
     }
 
-    /// A connection to the host.
-    pub(super) async fn connect(&self) -> Result<Connected, DialError> {
+    /// Connects to the host.
+    pub(super) async fn connect(&self) -> Result<CallConnection, DialError> {
         let connected = timeout(self.options.connect_timeout, self.connect_slowly()).await;
         connected.unwrap_or(Err(DialError::TooSlow))
     }
 
-    /// A stream of bytes to the host, encrypted unless it is plain.
-    pub(super) async fn stream(&self) -> Result<Box<dyn Stream>, DialError> {
+    /// A stream of bytes to the host, encrypted unless the address is plain HTTP.
+    pub(super) async fn stream(&self) -> Result<Box<dyn ByteStream>, DialError> {
         let stream = self.reach().await?;
         let _ = stream.set_nodelay(true);
         let Some(connector) = &self.tls else { return Ok(Box::new(stream)) };
@@ -135,7 +135,7 @@ impl Caller {
         Ok(Box::new(secured.map_err(|error| DialError::Tls(error.to_string()))?))
     }
 
-    async fn connect_slowly(&self) -> Result<Connected, DialError> {
+    async fn connect_slowly(&self) -> Result<CallConnection, DialError> {
         let stream = self.stream().await?;
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(MAX_HEAD_BYTES)
@@ -143,10 +143,10 @@ impl Caller {
             .await
             .map_err(|error| cut(&error))?;
         let carrier = tokio::spawn(async move {
-            // Whoever waits for its bytes learns how it ended.
+            // The receiver of the bytes learns how the connection ended.
             let _ = connection.with_upgrades().await;
         });
-        Ok(Connected { sender, carrier: Carrier(carrier) })
+        Ok(CallConnection { sender, carrier: ConnectionTask(carrier) })
     }
 
     async fn reach(&self) -> Result<TcpStream, DialError> {
@@ -155,7 +155,7 @@ impl Caller {
             DialError::Unreachable { place, why }
         };
         let found = tokio::net::lookup_host((self.place.host(), self.place.port())).await;
-        // What is called localhost and answers elsewhere gets nothing in the clear.
+        // A host that is called localhost but resolves elsewhere gets nothing in clear text.
         let stays_here = !self.place.is_tls() && !self.options.insecure_allow_plain_http;
         let peers: Vec<SocketAddr> = found
             .map_err(|error| unreachable(error.to_string()))?
@@ -164,7 +164,7 @@ impl Caller {
             .collect();
         let mut last = unreachable("the host has no address that may be called".to_owned());
         for peer in peers {
-            // One address that swallows everything leaves time for the next.
+            // An address that never answers must leave time for the next one.
             let patience = self.options.connect_timeout / 3;
             match timeout(patience, TcpStream::connect(peer)).await {
                 Ok(Ok(stream)) => return Ok(stream),
@@ -175,12 +175,12 @@ impl Caller {
         Err(last)
     }
 
-    /// Asks, on a connection that is there already or on a new one, and follows one redirect.
+    /// Sends a request, on this connection or on a new one, and follows one redirect.
     pub(super) async fn call(
         &self,
-        on: Option<Connected>,
-        call: &Call,
-    ) -> Result<Answer, DialError> {
+        on: Option<CallConnection>,
+        call: &HttpCall,
+    ) -> Result<CallAnswer, DialError> {
         let answer = self.call_once(on, call, &call.path).await?;
         if answer.response.status() != StatusCode::TEMPORARY_REDIRECT {
             return Ok(answer);
@@ -200,21 +200,21 @@ impl Caller {
 
     async fn call_once(
         &self,
-        on: Option<Connected>,
-        call: &Call,
+        on: Option<CallConnection>,
+        call: &HttpCall,
         path: &str,
-    ) -> Result<Answer, DialError> {
+    ) -> Result<CallAnswer, DialError> {
         let request = self.request(call, path)?;
-        let Connected { mut sender, carrier } = match on {
+        let CallConnection { mut sender, carrier } = match on {
             Some(connected) => connected,
             None => self.connect().await?,
         };
         let answer = timeout(self.options.answer_timeout, sender.send_request(request)).await;
         let response = answer.map_err(|_| DialError::TooSlow)?.map_err(|error| cut(&error))?;
-        Ok(Answer { response, carrier })
+        Ok(CallAnswer { response, carrier })
     }
 
-    fn request(&self, call: &Call, path: &str) -> Result<Request<String>, DialError> {
+    fn request(&self, call: &HttpCall, path: &str) -> Result<Request<String>, DialError> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(path)
@@ -231,16 +231,20 @@ impl Caller {
         Ok(request)
     }
 
-    /// Reads all of an answer, which must be whole and within bounds.
-    pub(super) async fn read(&self, answer: Answer, max_bytes: usize) -> Result<String, DialError> {
+    /// Reads the whole body of a response, within a limit.
+    pub(super) async fn read(
+        &self,
+        answer: CallAnswer,
+        max_bytes: usize,
+    ) -> Result<String, DialError> {
         let whole = timeout(self.options.answer_timeout, answer.content().whole(max_bytes)).await;
         whole.unwrap_or(Err(DialError::TooSlow))
     }
 
-    /// What an answer says that is no success.
-    pub(super) async fn refusal(&self, answer: Answer) -> DialError {
+    /// The error for a response that is not a success.
+    pub(super) async fn refusal(&self, answer: CallAnswer) -> DialError {
         let status = answer.response.status();
-        // What cannot be read says nothing.
+        // A body that cannot be read counts as empty.
         let body = self.read(answer, MAX_REFUSAL_BYTES).await.unwrap_or_default();
         let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         refused(status, &said).unwrap_or_else(|| {
@@ -250,7 +254,7 @@ impl Caller {
     }
 }
 
-/// The refusal that a status means: who asks is not let in.
+/// The refusal that a status means: the caller is not let in.
 pub(super) fn refused(status: StatusCode, said: &serde_json::Value) -> Option<DialError> {
     let is_refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
     is_refused.then(|| {
@@ -261,31 +265,31 @@ pub(super) fn refused(status: StatusCode, said: &serde_json::Value) -> Option<Di
     })
 }
 
-/// The words of a refusal, in a form of ours or of the specification.
+/// The words of a refusal, in our form or in that of the specification.
 pub(super) fn reason(said: &serde_json::Value) -> Option<String> {
     let words = ["message", "reason_message"].iter().find_map(|name| said.get(*name)?.as_str());
     words.map(|words| words.chars().take(MAX_REASON_CHARS).collect())
 }
 
-impl Answer {
-    /// The answer, and what carries its bytes and must live as long as they are wanted.
-    pub(super) fn into_parts(self) -> (Response<Incoming>, Carrier) {
+impl CallAnswer {
+    /// The response, and the task that moves its bytes, which must live as long as they are needed.
+    pub(super) fn into_parts(self) -> (Response<Incoming>, ConnectionTask) {
         (self.response, self.carrier)
     }
 
-    pub(super) fn content(self) -> Content {
-        Content { body: self.response.into_body(), _carrier: self.carrier }
+    pub(super) fn content(self) -> AnswerBody {
+        AnswerBody { body: self.response.into_body(), _carrier: self.carrier }
     }
 }
 
-impl Content {
-    /// The next bytes; none at the end. May be dropped while it waits; nothing is lost.
+impl AnswerBody {
+    /// The next bytes; `None` at the end. Cancel-safe: dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, DialError>> {
         loop {
             let frame = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context)).await?;
             match frame.map(hyper::body::Frame::into_data) {
                 Ok(Ok(bytes)) => return Some(Ok(bytes)),
-                // Trailers say nothing that we need.
+                // Trailers carry nothing that we need.
                 Ok(Err(_)) => {}
                 Err(error) => return Some(Err(cut(&error))),
             }

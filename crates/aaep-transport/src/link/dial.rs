@@ -1,4 +1,4 @@
-//! Getting a link to a producer, over the wire that the target names.
+//! Opening a link to a producer, over the wire that the target names.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,39 +11,38 @@ use super::{Link, LinkEnd, sse, stdio, unix, websocket};
 use crate::framed::Framing;
 use crate::wire::MAX_MESSAGE_BYTES;
 
-/// How a link is got, and what is borne on it.
+/// How to open a link, and the limits on it.
 #[derive(Clone)]
 pub struct DialOptions {
-    /// The token that says who we are.
+    /// The token that identifies us.
     pub bearer: Option<String>,
-    /// How TLS is spoken, in place of the operating system's roots of trust.
+    /// The TLS configuration, instead of the operating system's roots of trust.
     pub tls: Option<Arc<ClientConfig>>,
-    /// Whether plain HTTP may leave this machine, where anyone on the way can read and change it.
+    /// Whether plain HTTP may leave this machine. Anyone on the network can then read and change it.
     pub insecure_allow_plain_http: bool,
-    /// The longest message that is taken from the producer.
+    /// The longest message that is accepted from the producer.
     pub max_message_bytes: u32,
-    /// How long it may take to find and reach the producer.
+    /// How long finding and reaching the producer may take.
     pub connect_timeout: Duration,
-    /// How long the producer may take to answer a request of HTTP.
+    /// How long the producer may take to answer an HTTP request.
     pub answer_timeout: Duration,
-    /// After how long without a sign of life a connection over the network counts as cut.
+    /// After how long without a sign of life a network connection counts as broken.
     pub silence_timeout: Duration,
-    /// The producer knows no handshake (level 1): its stream is at the address as it stands, and begins by
-    /// itself. Where that is `…/events`, answers go to `…/messages`.
+    /// The producer has no handshake (level 1): its stream is at exactly this address and begins by itself. If
+    /// the address is `…/events`, answers go to `…/messages`.
     pub without_handshake: bool,
-    /// Where to go on. Server-sent events go on by it; on other wires it is said in the
-    /// `subscription.request`.
+    /// Where to resume. Server-sent events use it; on other wires it is part of the `subscription.request`.
     pub resume: Option<Resume>,
-    /// How messages are told apart on a Unix socket.
+    /// How messages are separated on a Unix socket.
     pub framing: Framing,
 }
 
-/// Where a subscriber left off.
+/// Where a subscriber stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
-    /// The subscription that it had; none for a producer without a handshake.
+    /// The previous subscription; `None` for a producer without a handshake.
     pub subscription_id: Option<String>,
-    /// The last event that it heard.
+    /// The last event that was received.
     pub last_event_id: Option<String>,
 }
 
@@ -66,7 +65,7 @@ impl Default for DialOptions {
 
 impl fmt::Debug for DialOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token is a secret, and what TLS knows may be one.
+        // The token is a secret, and the TLS configuration may contain one.
         f.debug_struct("DialOptions")
             .field("has_bearer", &self.bearer.is_some())
             .field("without_handshake", &self.without_handshake)
@@ -75,40 +74,40 @@ impl fmt::Debug for DialOptions {
     }
 }
 
-/// Why there is no link.
+/// Why a link could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DialError {
-    /// The producer is on another machine and would be asked in the clear.
+    /// The producer is on another machine and would be contacted in clear text.
     PlainHttp(String),
-    /// The token cannot be one.
+    /// The token is not valid as a header.
     Bearer,
-    /// Nobody answers there.
+    /// Nobody answers at this address.
     Unreachable {
-        /// Where.
+        /// The address.
         place: String,
-        /// What the system says.
+        /// The operating system's reason.
         why: String,
     },
     /// The operating system has no roots of trust.
     NoRoots,
-    /// The certificate is not trusted, or TLS is not spoken there.
+    /// The certificate is not trusted, or the peer does not speak TLS.
     Tls(String),
     /// It took too long.
     TooSlow,
-    /// The connection broke before there was an answer.
+    /// The connection broke before an answer arrived.
     Cut(String),
-    /// The producer does not let us in. Trying again with the same credentials is of no use.
+    /// The producer does not let us in. Trying again with the same credentials does not help.
     Refused {
-        /// What the producer said about it. It is foreign text.
+        /// The producer's reason. It is foreign text.
         reason: String,
     },
-    /// The subscription to be resumed is over. Dial again without it and subscribe anew.
+    /// The subscription to be resumed has ended. Dial again without it and subscribe again.
     NoSuchSubscription,
-    /// The producer answered with another status of HTTP than the wire has.
+    /// The producer answered with an HTTP status that the wire does not use.
     Status {
         /// The status.
         status: u16,
-        /// What the producer said about it, perhaps nothing. It is foreign text.
+        /// The producer's reason, perhaps empty. It is foreign text.
         reason: String,
     },
     /// The producer broke a rule of the wire.
@@ -117,7 +116,7 @@ pub enum DialError {
     NotBuilt(&'static str),
 }
 
-/// Gets a link. Must be called within a tokio runtime, in which the wire then lives.
+/// Opens a link. Must be called within a tokio runtime, in which the wire then lives.
 pub async fn dial(target: &Target, options: &DialOptions) -> Result<Link, DialError> {
     match target {
         Target::Sse(place) => sse::dial(place, options).await,

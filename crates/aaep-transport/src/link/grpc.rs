@@ -6,23 +6,23 @@ use tokio::time::{sleep, timeout};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
 
-use super::caller::Caller;
+use super::caller::HttpCaller;
 use super::dial::{DialError, DialOptions};
 use super::place::Place;
-use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
+use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::framed::Violation;
 use crate::grpc::proto::aaep_service_client::AaepServiceClient;
-use crate::grpc::{AaepMessage, Channel, ENVELOPE_BYTES, Outgoing, close_code};
+use crate::grpc::{AaepMessage, Channel, ENVELOPE_BYTES, SubscriberMessages, close_code};
 
-/// The most characters of a producer's last word that are repeated.
+/// How many characters of a producer's closing reason are repeated.
 const MAX_REASON_CHARS: usize = 500;
 
-type Client = AaepServiceClient<Channel>;
+type GrpcClient = AaepServiceClient<Channel>;
 
-/// Calls the producer. Whether it lets us in is heard on the link: some producers say nothing at all before
-/// the first message has come.
+/// Calls the producer. Whether it lets us in shows only on the link: some producers answer nothing before the
+/// first message arrives.
 pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
-    let caller = Caller::of_http2(place, options)?;
+    let caller = HttpCaller::of_http2(place, options)?;
     let stream = timeout(options.connect_timeout, caller.stream()).await;
     let stream = stream.unwrap_or(Err(DialError::TooSlow))?;
     let channel = timeout(options.connect_timeout, Channel::open(stream, options.silence_timeout));
@@ -45,13 +45,14 @@ pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, D
     Ok(link)
 }
 
-async fn run(client: Client, metadata: MetadataMap, mut bearer: Bearer) {
+async fn run(client: GrpcClient, metadata: MetadataMap, mut bearer: Bearer) {
     let (sender, outgoing) = mpsc::channel(1);
-    let request = Request::from_parts(metadata, tonic::Extensions::new(), Outgoing(outgoing));
-    let ear = bearer.ear();
-    // A subscriber that does not hear can still speak: neither waits for the other.
+    let request =
+        Request::from_parts(metadata, tonic::Extensions::new(), SubscriberMessages(outgoing));
+    let inlet = bearer.inlet();
+    // Sending and receiving run at the same time: neither waits for the other.
     let end = tokio::select! {
-        end = hear(client, request, &ear) => Some(end),
+        end = hear(client, request, &inlet) => Some(end),
         () = speak(sender, &mut bearer) => None,
     };
     if let Some(end) = end {
@@ -59,18 +60,22 @@ async fn run(client: Client, metadata: MetadataMap, mut bearer: Bearer) {
     }
 }
 
-/// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
-async fn hear(mut client: Client, request: Request<Outgoing>, ear: &Ear) -> LinkEnd {
+/// Passes messages on. Continues when the subscriber is gone, so that the producer can finish.
+async fn hear(
+    mut client: GrpcClient,
+    request: Request<SubscriberMessages>,
+    inlet: &LinkInlet,
+) -> LinkEnd {
     let mut heard = match client.subscribe(request).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return end_of(&status),
     };
     loop {
         match heard.message().await {
-            // Nothing in a message is a sign of life.
+            // An empty message is a sign of life.
             Ok(Some(message)) if message.json.is_empty() => {}
             Ok(Some(message)) => match String::from_utf8(message.json) {
-                Ok(text) => drop(ear.incoming(text).await),
+                Ok(text) => drop(inlet.incoming(text).await),
                 Err(_) => return LinkEnd::Violation(Violation::InvalidText.to_string()),
             },
             Ok(None) => {
@@ -84,17 +89,17 @@ async fn hear(mut client: Client, request: Request<Outgoing>, ear: &Ear) -> Link
     }
 }
 
-/// Says what the subscriber says, then nothing more.
+/// Sends the subscriber's messages, then ends the sending side.
 async fn speak(sender: mpsc::Sender<AaepMessage>, bearer: &mut Bearer) {
     while let Some(message) = bearer.outgoing().await {
         let message = AaepMessage { json: message.into_bytes(), message_type: String::new() };
         if sender.send(message).await.is_err() {
-            // The producer has ended the call and says why.
+            // The producer has ended the call; receiving reports why.
             std::future::pending::<()>().await;
         }
     }
     drop(sender);
-    // The producer reads what came before, and then ends.
+    // The producer reads the remaining messages, and then ends.
     sleep(LAST_WORDS).await;
 }
 

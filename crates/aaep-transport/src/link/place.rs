@@ -1,4 +1,4 @@
-//! A place on the network: a host, a port, and a path on it.
+//! A place on the network: a host, a port, and a path.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,14 +10,14 @@ use hyper::http::uri::PathAndQuery;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Place {
     is_tls: bool,
-    /// Lower case, an IPv6 address without its brackets.
+    /// Lower case; an IPv6 address without its brackets.
     host: String,
     port: u16,
-    /// With its query.
+    /// Includes the query.
     path: String,
 }
 
-/// Why a text names no place.
+/// Why a text does not name a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlaceError {
     Form,
@@ -26,7 +26,7 @@ pub(super) enum PlaceError {
 }
 
 impl Place {
-    /// Reads what follows the name of the wire: `//host`, `//host:port`, `//host:port/path?query`.
+    /// Reads the part after the name of the wire: `//host`, `//host:port`, `//host:port/path?query`.
     pub(super) fn parse(is_tls: bool, rest: &str) -> Result<Self, PlaceError> {
         // A fragment is never sent.
         let rest = rest.split('#').next().unwrap_or_default();
@@ -56,12 +56,12 @@ impl Place {
         self.is_tls
     }
 
-    /// The host, an IPv6 address without its brackets.
+    /// The host; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, said or implied.
+    /// The port, given or implied.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -91,7 +91,7 @@ impl Place {
         self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
-    /// Another path on the same host; none if it is no path.
+    /// Another path on the same host; `None` if the text is not a path.
     pub(super) fn at(&self, path_and_query: &str) -> Option<Place> {
         if !path_and_query.starts_with('/') {
             return None;
@@ -100,7 +100,7 @@ impl Place {
         Some(Place { path: path.to_string(), ..self.clone() })
     }
 
-    /// Where the host points to, by a path or a whole address of HTTP, if that is on the same host.
+    /// The place that a path or an absolute HTTP address refers to, if it is on the same host.
     pub(super) fn pointed_to(&self, location: &str) -> Option<Place> {
         let location = location.split('#').next().unwrap_or_default();
         if location.starts_with('/') && !location.starts_with("//") {
@@ -127,7 +127,7 @@ fn plain_host(host: &str) -> Option<&str> {
 }
 
 impl fmt::Display for Place {
-    /// Without the query, which may be a secret.
+    /// Omits the query, which may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", aaep::printable(&self.authority()), aaep::printable(self.path()))
     }

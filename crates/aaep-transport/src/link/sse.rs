@@ -1,5 +1,5 @@
-//! Server-sent events with POST for the way back (B.1). What goes where is known by the type of a message
-//! alone; the answers of the producer become messages, so that a subscriber sees no difference to other wires.
+//! Server-sent events with POST for the way back (B.1). The type of a message alone decides where it is sent. The
+//! producer's responses become messages, so that a subscriber sees no difference to other wires.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -12,89 +12,89 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::caller::{self, Call, Caller, Connected, Content};
+use super::caller::{self, AnswerBody, CallConnection, HttpCall, HttpCaller};
 use super::dial::{DialError, DialOptions};
 use super::place::Place;
-use super::{Bearer, Ear, Link, LinkEnd, link};
+use super::{Bearer, Link, LinkEnd, LinkInlet, link};
 use crate::sse::Parser;
 
-/// Where the addresses of B.1.1 are unless the target says otherwise.
+/// The prefix of the addresses of B.1.1, unless the target has its own.
 const PREFIX: &str = "/aaep/v1";
 
-/// What a line of a stream has beside the message.
+/// By how much a line of the stream may exceed its message.
 const MAX_LINE_BYTES_BESIDE: usize = 1024;
 
-/// The code of B.2.6 for a subscription that was rejected.
+/// The code of B.2.6 for a rejected subscription.
 const REJECTED: u16 = 4001;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
-    let wire = Wire {
-        caller: Caller::new(place, options)?,
+    let wire = SseWire {
+        caller: HttpCaller::new(place, options)?,
         prefix: prefix(place.path()).to_owned(),
         max_message_bytes: options.max_message_bytes as usize,
         silence_timeout: options.silence_timeout,
         has_handshake: !options.without_handshake,
         messages: place.path().strip_suffix("/events").map(|path| format!("{path}/messages")),
-        is_saying: AtomicBool::new(false),
-        has_said: Notify::new(),
+        is_posting: AtomicBool::new(false),
+        has_posted: Notify::new(),
     };
     let resume = options.resume.as_ref();
     let last_event_id = resume.and_then(|it| it.last_event_id.as_deref());
     let subscription_id = resume.and_then(|it| it.subscription_id.as_deref());
-    let begun = if options.without_handshake {
-        Begun::Stream(wire.open(place.path_and_query(), last_event_id).await?)
+    let start = if options.without_handshake {
+        LinkStart::Stream(wire.open(place.path_and_query(), last_event_id).await?)
     } else if let Some(subscription_id) = subscription_id {
-        Begun::Stream(wire.open(&wire.events(subscription_id), last_event_id).await?)
+        LinkStart::Stream(wire.open(&wire.events(subscription_id), last_event_id).await?)
     } else {
-        // Reached now, so that whoever dials learns at once if nobody is there.
-        Begun::Connection(wire.caller.connect().await?)
+        // Connects now, so that the caller learns at once if nobody answers.
+        LinkStart::Connection(wire.caller.connect().await?)
     };
     let (link, bearer) = link();
-    tokio::spawn(wire.run(begun, bearer));
+    tokio::spawn(wire.run(start, bearer));
     Ok(link)
 }
 
-/// What there is when the link begins.
-enum Begun {
-    Connection(Connected),
-    Stream(Stream),
+/// What is open when the link begins.
+enum LinkStart {
+    Connection(CallConnection),
+    Stream(EventStream),
 }
 
-struct Wire {
-    caller: Caller,
+struct SseWire {
+    caller: HttpCaller,
     prefix: String,
     max_message_bytes: usize,
     silence_timeout: Duration,
     has_handshake: bool,
-    /// Where a producer without a handshake takes answers, if its stream has the usual name.
+    /// Where a producer without a handshake accepts answers, if its stream has the usual name.
     messages: Option<String>,
-    /// Whether something was said that has no answer yet.
-    is_saying: AtomicBool,
-    has_said: Notify,
+    /// Whether a message was sent whose response has not arrived.
+    is_posting: AtomicBool,
+    has_posted: Notify,
 }
 
-/// A stream of events that is open.
-struct Stream {
-    content: Content,
+/// An open stream of events.
+struct EventStream {
+    content: AnswerBody,
     parser: Parser,
 }
 
-impl Wire {
-    async fn run(self, begun: Begun, mut bearer: Bearer) {
-        let (connected, stream) = match begun {
-            Begun::Connection(connected) => (Some(connected), None),
-            Begun::Stream(stream) => (None, Some(stream)),
+impl SseWire {
+    async fn run(self, start: LinkStart, mut bearer: Bearer) {
+        let (connected, stream) = match start {
+            LinkStart::Connection(connected) => (Some(connected), None),
+            LinkStart::Stream(stream) => (None, Some(stream)),
         };
-        let ear = bearer.ear();
+        let inlet = bearer.inlet();
         let (open, opened) = mpsc::channel(1);
-        // A subscriber that does not hear can still speak: neither waits for the other.
+        // Sending and receiving run at the same time: neither waits for the other.
         let end = {
-            let mut speaking = pin!(self.speak(&mut bearer, &ear, connected, open));
+            let mut speaking = pin!(self.speak(&mut bearer, &inlet, connected, open));
             tokio::select! {
                 end = &mut speaking => end,
-                end = self.hear(&ear, stream, opened) => Some(self.hear_out(speaking, end).await),
+                end = self.hear(&inlet, stream, opened) => Some(self.hear_out(speaking, end).await),
             }
         };
         drop(self);
@@ -103,59 +103,63 @@ impl Wire {
         }
     }
 
-    /// The stream has ended, perhaps because of something that was said: then its answer comes first, and
-    /// says more than the end of the stream.
+    /// Handles the end of the stream. If a message is being sent, perhaps it caused the end: then its response is
+    /// awaited first, because it says more than the end of the stream.
     async fn hear_out(
         &self,
         speaking: Pin<&mut impl Future<Output = Option<LinkEnd>>>,
         end: LinkEnd,
     ) -> LinkEnd {
-        if !self.is_saying.load(Ordering::Relaxed) {
+        if !self.is_posting.load(Ordering::Relaxed) {
             return end;
         }
         tokio::select! {
             said = speaking => said.unwrap_or(end),
-            () = self.has_said.notified() => end,
+            () = self.has_posted.notified() => end,
         }
     }
 
-    /// Says what the subscriber says, one message after the other. No end if the subscriber is gone.
+    /// Sends the subscriber's messages, one after the other. Returns `None` if the subscriber is gone.
     async fn speak(
         &self,
         bearer: &mut Bearer,
-        ear: &Ear,
-        mut connected: Option<Connected>,
+        inlet: &LinkInlet,
+        mut connected: Option<CallConnection>,
         open: mpsc::Sender<String>,
     ) -> Option<LinkEnd> {
         while let Some(message) = bearer.outgoing().await {
-            self.is_saying.store(true, Ordering::Relaxed);
+            self.is_posting.store(true, Ordering::Relaxed);
             let heard = match self.say(message, connected.take()).await {
                 Ok(heard) => heard,
-                // Nobody knows whether it arrived, so it is never said again.
+                // It is not known whether the message arrived, so it is never sent again.
                 Err(error) => return Some(error.into()),
             };
             if let Some(message) = heard.message
-                && !ear.incoming(message).await
+                && !inlet.incoming(message).await
             {
                 continue;
             }
             if let Some(path) = heard.stream {
-                // The one who hears ends only together with us.
+                // The receiver of this channel lives as long as this task.
                 let _ = open.send(path).await;
             }
             if heard.end.is_some() {
                 return heard.end;
             }
-            self.is_saying.store(false, Ordering::Relaxed);
-            self.has_said.notify_waiters();
+            self.is_posting.store(false, Ordering::Relaxed);
+            self.has_posted.notify_waiters();
         }
         None
     }
 
-    async fn say(&self, message: String, on: Option<Connected>) -> Result<Heard, DialError> {
+    async fn say(
+        &self,
+        message: String,
+        on: Option<CallConnection>,
+    ) -> Result<PostAnswer, DialError> {
         let parsed: Option<Value> = serde_json::from_str(&message).ok();
         let Some(kind) = parsed.as_ref().and_then(|it| it.get("type")?.as_str()) else {
-            return Ok(Heard::error("not_valid", "The message has no type. It was not sent."));
+            return Ok(PostAnswer::error("not_valid", "The message has no type. It was not sent."));
         };
         if !self.has_handshake {
             return self.say_without_handshake(kind, &message).await;
@@ -166,53 +170,57 @@ impl Wire {
         let answer = self.caller.call(on, &post(path, message)).await?;
         let status = answer.response.status();
         if is_request && [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status) {
-            return Ok(Heard::error(NO_HANDSHAKE, "The producer knows no handshake."));
+            return Ok(PostAnswer::error(NO_HANDSHAKE, "The producer knows no handshake."));
         }
         let location = answer.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let place = location.and_then(|location| self.caller.place().pointed_to(location));
         let body = self.caller.read(answer, self.max_message_bytes).await?;
-        let mut heard = Heard::read(status, body);
+        let mut heard = PostAnswer::read(status, body);
         if let Some(id) = heard.subscription_id.take().filter(|_| is_request) {
-            // Another host would get our token, so only a place on this one counts (B.1.2).
+            // Another host would get our token, so only a location on this host is accepted (B.1.2).
             let path = place.map(|place| place.path_and_query().to_owned());
             heard.stream = Some(path.unwrap_or_else(|| self.events(&id)));
         }
         Ok(heard)
     }
 
-    /// Says something to a producer that knows no handshake (ruling 27): answers go to the address beside its stream,
-    /// and there is nothing else that it could be told.
-    async fn say_without_handshake(&self, kind: &str, message: &str) -> Result<Heard, DialError> {
-        // Whoever leaves such a producer leaves without a word.
+    /// Sends a message to a producer without a handshake (ruling 27): answers go to the address next to its
+    /// stream, and no other message can be sent.
+    async fn say_without_handshake(
+        &self,
+        kind: &str,
+        message: &str,
+    ) -> Result<PostAnswer, DialError> {
+        // Such a producer is left without a message.
         if kind == "subscription.close" {
-            return Ok(Heard::default());
+            return Ok(PostAnswer::default());
         }
         let is_answer = ["confirmation.reply", "clarification.reply"].contains(&kind);
         let Some(path) = self.messages.clone().filter(|_| is_answer) else {
             let why = "This producer has no address to which this could be said.";
-            return Ok(Heard::error("no_way_back", why));
+            return Ok(PostAnswer::error("no_way_back", why));
         };
         let answer = self.caller.call(None, &post(path, message.to_owned())).await?;
         let status = answer.response.status();
-        // What it says is in a form of its own. It is read to its end, within bounds, and not believed.
+        // The response has a form of its own. It is read to its end, within a limit, and ignored.
         self.caller.read(answer, self.max_message_bytes).await?;
         if status.is_success() {
-            return Ok(Heard::default());
+            return Ok(PostAnswer::default());
         }
         let why = format!("The producer did not take the answer: status {}.", status.as_u16());
-        Ok(Heard::error("invalid_token", &why))
+        Ok(PostAnswer::error("invalid_token", &why))
     }
 
-    /// Hands on what comes on the stream, once there is one.
+    /// Passes on what arrives on the stream, once there is one.
     async fn hear(
         &self,
-        ear: &Ear,
-        mut stream: Option<Stream>,
+        inlet: &LinkInlet,
+        mut stream: Option<EventStream>,
         mut opened: mpsc::Receiver<String>,
     ) -> LinkEnd {
         loop {
             let path = tokio::select! {
-                end = self.listen(ear, stream.as_mut()) => return end,
+                end = self.listen(inlet, stream.as_mut()) => return end,
                 path = opened.recv() => path,
             };
             let Some(path) = path else { return pending().await };
@@ -223,7 +231,7 @@ impl Wire {
         }
     }
 
-    async fn listen(&self, ear: &Ear, stream: Option<&mut Stream>) -> LinkEnd {
+    async fn listen(&self, inlet: &LinkInlet, stream: Option<&mut EventStream>) -> LinkEnd {
         let Some(stream) = stream else { return pending().await };
         loop {
             let bytes = match timeout(self.silence_timeout, stream.content.next()).await {
@@ -238,22 +246,26 @@ impl Wire {
                 Err(error) => return LinkEnd::Violation(error.to_string()),
             };
             for event in events {
-                if !ear.incoming(event.data).await {
-                    // What the subscriber said last may still be on its way.
+                if !inlet.incoming(event.data).await {
+                    // The subscriber's last message may still be on its way.
                     return pending().await;
                 }
             }
         }
     }
 
-    async fn open(&self, path: &str, last_event_id: Option<&str>) -> Result<Stream, DialError> {
+    async fn open(
+        &self,
+        path: &str,
+        last_event_id: Option<&str>,
+    ) -> Result<EventStream, DialError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, EVENT_STREAM);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         let last_event_id = last_event_id.and_then(|id| HeaderValue::from_str(id).ok());
         headers.extend(last_event_id.map(|id| (LAST_EVENT_ID, id)));
         let call =
-            Call { method: Method::GET, path: path.to_owned(), headers, body: String::new() };
+            HttpCall { method: Method::GET, path: path.to_owned(), headers, body: String::new() };
         let answer = self.caller.call(None, &call).await?;
         match answer.response.status() {
             StatusCode::OK => {}
@@ -268,10 +280,10 @@ impl Wire {
             let what = "It answers, but with no stream of events.";
             return Err(DialError::Violation(what.to_owned()));
         }
-        Ok(Stream { content: answer.content(), parser: Parser::default() })
+        Ok(EventStream { content: answer.content(), parser: Parser::default() })
     }
 
-    /// Where the stream of a subscription is.
+    /// The path of the stream of a subscription.
     fn events(&self, subscription_id: &str) -> String {
         let id = encode(subscription_id);
         format!("{}/events?subscription_id={id}", self.prefix)
@@ -281,41 +293,43 @@ impl Wire {
 const LAST_EVENT_ID: hyper::header::HeaderName =
     hyper::header::HeaderName::from_static("last-event-id");
 
-/// What a link says where a producer knows no handshake.
+/// The error code on a link whose producer has no handshake.
 pub const NO_HANDSHAKE: &str = "no_handshake";
 
-/// A message on its way.
-fn post(path: String, body: String) -> Call {
+/// The request that sends a message.
+fn post(path: String, body: String) -> HttpCall {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    Call { method: Method::POST, path, headers, body }
+    HttpCall { method: Method::POST, path, headers, body }
 }
 
-/// What the answer to a message means.
+/// The meaning of the response to a message.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
-    /// What the subscriber hears.
+struct PostAnswer {
+    /// The message for the subscriber.
     message: Option<String>,
     /// The subscription that was granted.
     subscription_id: Option<String>,
-    /// Where its stream is.
+    /// The path of its stream.
     stream: Option<String>,
-    /// Why nothing more can be said.
+    /// Why the link has ended.
     end: Option<LinkEnd>,
 }
 
-impl Heard {
+impl PostAnswer {
     fn error(code: &str, message: &str) -> Self {
         let body = json!({ "type": ERROR, "error": code, "message": message });
-        Heard { message: Some(body.to_string()), ..Heard::default() }
+        PostAnswer { message: Some(body.to_string()), ..PostAnswer::default() }
     }
 
     fn read(status: StatusCode, body: String) -> Self {
         let said: Value = serde_json::from_str(&body).unwrap_or_default();
         let kind = said.get("type").and_then(Value::as_str);
-        let mut heard =
-            Heard { end: caller::refused(status, &said).map(LinkEnd::from), ..Heard::default() };
+        let mut heard = PostAnswer {
+            end: caller::refused(status, &said).map(LinkEnd::from),
+            ..PostAnswer::default()
+        };
         match kind {
             Some("subscription.accepted") if status.is_success() => {
                 heard.subscription_id = text(&said, "subscription_id");
@@ -337,18 +351,18 @@ impl Heard {
                 object.insert("type".to_owned(), kind.into());
                 Some(Value::Object(object).to_string())
             }
-            // Done, and nothing to say.
+            // Success, and nothing to report.
             (Some(INSTRUCTED), _) => None,
             (Some(_), _) => {
                 let message = format!("The producer answered with status {}.", status.as_u16());
-                Heard::error("status", &message).message
+                PostAnswer::error("status", &message).message
             }
         };
         heard
     }
 }
 
-/// The types of answers that are no messages of the specification, as on a WebSocket.
+/// The types of answers that are not messages of the specification, as on a WebSocket.
 const ERROR: &str = "agentvoice:error";
 const INSTRUCTED: &str = "agentvoice:instructed";
 
@@ -356,14 +370,14 @@ fn text(said: &Value, name: &str) -> Option<String> {
     said.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What stands before `/events`, `/replies` and `/subscriptions`.
+/// The path before `/events`, `/replies` and `/subscriptions`.
 fn prefix(path: &str) -> &str {
     let path = path.trim_end_matches('/');
     let path = path.strip_suffix("/events").unwrap_or(path);
     if path.is_empty() { PREFIX } else { path }
 }
 
-/// As it stands in a query.
+/// Percent-encodes a text for a query.
 fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -384,8 +398,8 @@ fn encode(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(status: u16, body: &str) -> Heard {
-        Heard::read(StatusCode::from_u16(status).expect("a status"), body.to_owned())
+    fn read(status: u16, body: &str) -> PostAnswer {
+        PostAnswer::read(StatusCode::from_u16(status).expect("a status"), body.to_owned())
     }
 
     #[test]
@@ -395,7 +409,7 @@ mod tests {
         assert_eq!(heard.message.as_deref(), Some(accepted));
         assert_eq!(heard.subscription_id.as_deref(), Some("sub_1"));
         assert_eq!(heard.end, None);
-        assert_eq!(read(204, ""), Heard::default());
+        assert_eq!(read(204, ""), PostAnswer::default());
     }
 
     #[test]

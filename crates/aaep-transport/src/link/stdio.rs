@@ -1,8 +1,8 @@
 //! A producer that is a child process: JSON-RPC on its standard input and output (B.6).
 //!
-//! No shell is involved. The child has a process group of its own, so that Control and C in a terminal ends
-//! us, and we end the child in order: its standard input closes, it has a while to end, then it is killed.
-//! What it writes to standard error is for people (B.6.5) and goes to ours, line by line, harmless.
+//! No shell is involved. The child has its own process group, so that Control-C in a terminal ends us, and we end
+//! the child in order: its standard input closes, it has some time to end, then it is killed. Its standard error
+//! is for people (B.6.5) and goes to ours, line by line, with control characters made harmless.
 
 use std::io;
 use std::path::Path;
@@ -17,24 +17,24 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::dial::{DialError, DialOptions};
-use super::{Bearer, Ear, Link, LinkEnd, link};
+use super::{Bearer, Link, LinkEnd, LinkInlet, link};
 use crate::framed::{Framing, Messages, NoMessage};
 use crate::jsonrpc::{Heard, MAX_LINE_BYTES, SubscriberEnd};
 use crate::wire::MAX_MESSAGE_BYTES;
 
-/// How long a child has to end by itself once its standard input is closed.
+/// How long a child has to end by itself after its standard input is closed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long it is waited for the exit status of a child that has closed its standard output.
+/// How long to wait for the exit status of a child that has closed its standard output.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
-/// How many answers to a child may wait for it to read. More are passed over.
+/// How many answers may wait for the child to read them. Further answers are dropped.
 const MAX_WAITING_ANSWERS: usize = 16;
 
 /// The longest part of a line of standard error that is shown at once.
 const MAX_SHOWN_BYTES: usize = 2048;
 
-/// Starts a program and listens to it.
+/// Starts a program and receives its messages.
 pub(super) fn dial(command: &[String], options: &DialOptions) -> Result<Link, DialError> {
     let (program, arguments) = command
         .split_first()
@@ -79,35 +79,35 @@ async fn run(
 ) {
     let end = Mutex::new(SubscriberEnd::new());
     let (answers, to_send) = mpsc::channel(MAX_WAITING_ANSWERS);
-    let ear = bearer.ear();
-    // A child that does not read can still be heard: neither waits for the other.
+    let inlet = bearer.inlet();
+    // Sending and receiving run at the same time: neither waits for the other.
     let outcome = tokio::select! {
-        outcome = hear(&name, &mut lines, &end, &ear, &answers) => outcome,
-        () = speak(input, &end, &mut bearer, to_send) => Outcome::Over,
+        outcome = hear(&name, &mut lines, &end, &inlet, &answers) => outcome,
+        () = speak(input, &end, &mut bearer, to_send) => ConversationEnd::Over,
     };
     drop(lines);
     let end = match outcome {
-        Outcome::Over => {
+        ConversationEnd::Over => {
             let_end(&mut child).await;
             return;
         }
-        Outcome::End(end) => end,
-        Outcome::Silent => match timeout(LAST_MOMENT, child.wait()).await {
+        ConversationEnd::End(end) => end,
+        ConversationEnd::Silent => match timeout(LAST_MOMENT, child.wait()).await {
             Ok(Ok(status)) => LinkEnd::Cut(how(&name, status)),
             _ => LinkEnd::Cut(format!("{name} closed its standard output")),
         },
     };
-    // The child does not wait for a subscriber that is slow to hear of the end.
+    // The child does not wait for a subscriber that is slow to receive the end.
     tokio::join!(bearer.end(end), let_end(&mut child));
 }
 
-/// How a conversation came to its end.
-enum Outcome {
-    /// The subscriber is gone, or nothing can be said to the child.
+/// How a conversation ended.
+enum ConversationEnd {
+    /// The subscriber is gone, or the child accepts no more input.
     Over,
-    /// For a reason.
+    /// The link ended for this reason.
     End(LinkEnd),
-    /// The child says nothing more.
+    /// The child closed its standard output.
     Silent,
 }
 
@@ -115,38 +115,40 @@ async fn hear(
     name: &str,
     lines: &mut Messages<ChildStdout>,
     end: &Mutex<SubscriberEnd>,
-    ear: &Ear,
+    inlet: &LinkInlet,
     answers: &mpsc::Sender<String>,
-) -> Outcome {
+) -> ConversationEnd {
     loop {
         let line = match lines.next().await {
             Ok(line) => line,
-            Err(NoMessage::Ended | NoMessage::CutOff) => return Outcome::Silent,
+            Err(NoMessage::Ended | NoMessage::CutOff) => return ConversationEnd::Silent,
             Err(NoMessage::Violation(violation)) => {
-                return Outcome::End(LinkEnd::Violation(violation.to_string()));
+                return ConversationEnd::End(LinkEnd::Violation(violation.to_string()));
             }
-            Err(NoMessage::Failed(error)) => return Outcome::End(LinkEnd::Cut(error.to_string())),
+            Err(NoMessage::Failed(error)) => {
+                return ConversationEnd::End(LinkEnd::Cut(error.to_string()));
+            }
         };
         let heard = end.lock().unwrap_or_else(PoisonError::into_inner).hear(&line);
         match heard {
             Heard::Message(message) => {
-                if !ear.incoming(message).await {
-                    return Outcome::Over;
+                if !inlet.incoming(message).await {
+                    return ConversationEnd::Over;
                 }
             }
             Heard::Say(line) => {
-                // A child that asks and does not read gets no more answers.
+                // A child that sends requests but does not read gets no more answers.
                 let _ = answers.try_send(line);
             }
             Heard::Nothing => {}
             Heard::Wrong(what) => tell(&format!("{}: {what}\n", printable(name))).await,
-            Heard::End(end) => return Outcome::End(end),
+            Heard::End(end) => return ConversationEnd::End(end),
         }
     }
 }
 
-/// Says what the subscriber says, until it is gone or the child takes no more. A child that takes no more and
-/// can still be heard is heard out.
+/// Sends the subscriber's messages until it is gone or the child accepts no more. If the child can still be
+/// received from, its remaining messages are received first.
 async fn speak(
     mut input: ChildStdin,
     end: &Mutex<SubscriberEnd>,
@@ -171,7 +173,7 @@ async fn speak(
     }
 }
 
-/// Waits a while for a child to end, and then ends it, and what it has started itself.
+/// Waits some time for a child to end, and then kills it together with the processes that it started.
 async fn let_end(child: &mut Child) {
     // Its standard input and output are closed by now.
     if timeout(GRACE, child.wait()).await.is_ok() {
@@ -180,10 +182,10 @@ async fn let_end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = child.id().and_then(|id| i32::try_from(id).ok()) {
         use rustix::process::{Pid, Signal, kill_process_group};
-        // It was not waited for yet, so the number is still its own.
+        // The child was not waited for yet, so the process id still belongs to it.
         let _ = Pid::from_raw(group).map(|group| kill_process_group(group, Signal::KILL));
     }
-    // One that has just ended is as wanted.
+    // If it has just ended, nothing is left to do.
     let _ = child.kill().await;
 }
 
@@ -194,7 +196,7 @@ fn how(name: &str, status: ExitStatus) -> String {
     }
 }
 
-/// Shows what a child writes to its standard error, each line with its name in front.
+/// Shows what a child writes to standard error, with its name before each line.
 async fn show(name: String, mut errors: impl AsyncRead + Unpin) {
     let mut buffer = [0; MAX_SHOWN_BYTES];
     let mut line = Vec::new();
@@ -224,6 +226,6 @@ fn shown(name: &str, line: &[u8]) -> String {
 }
 
 async fn tell(text: &str) {
-    // If nobody takes our standard error, nobody needs to know.
+    // If nobody reads our standard error, nobody needs to be told.
     let _ = tokio::io::stderr().write_all(text.as_bytes()).await;
 }

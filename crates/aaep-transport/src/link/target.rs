@@ -8,41 +8,39 @@ use super::place::{Place, PlaceError};
 /// The longest target that is read, in bytes.
 pub const MAX_TARGET_BYTES: usize = 4096;
 
-/// Where a producer is, and over which wire it is reached.
+/// Where a producer is, and over which wire to reach it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// Server-sent events and POST (B.1).
     Sse(Place),
     /// A WebSocket (B.2).
     WebSocket(Place),
-    /// A Unix socket or, on Windows, a named pipe (B.3, B.4). Without a path it is the one of this person's
-    /// own hub.
+    /// A Unix socket or, on Windows, a named pipe (B.3, B.4). Without a path it is that of the person's own hub.
     Unix(Option<PathBuf>),
     /// gRPC (B.5).
     Grpc(Place),
-    /// A child process that speaks JSON-RPC on its standard input and output (B.6): its program and what it
-    /// is given.
+    /// A child process that speaks JSON-RPC on its standard input and output (B.6): its program and arguments.
     Stdio(Vec<String>),
 }
 
-/// Why a text names no target.
+/// Why a text does not name a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetError {
-    /// It is too long, or has characters that no address has.
+    /// It is too long, or has characters that an address cannot have.
     Form,
     /// It does not begin with the name of a wire.
     NoWire,
-    /// It names a wire that there is not.
+    /// It names an unknown wire.
     UnknownWire,
-    /// It carries a name or a password.
+    /// It contains a user name or a password.
     Credentials,
-    /// It names no host.
+    /// It has no host.
     NoHost,
-    /// The path of a socket does not begin at the root.
+    /// The path of a socket is not absolute.
     RelativePath,
-    /// It names no program.
+    /// It has no program.
     NoProgram,
-    /// A quotation mark is opened and not closed.
+    /// A quotation mark is opened but not closed.
     OpenQuote,
 }
 
@@ -116,7 +114,7 @@ fn program(rest: &str) -> Result<Target, TargetError> {
 }
 
 impl fmt::Display for Target {
-    /// Without what may be a secret: the query of an address, and what a program is given.
+    /// Omits what may be a secret: the query of an address, and the arguments of a program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wire = |plain, tls, place: &Place| if place.is_tls() { tls } else { plain };
         match self {

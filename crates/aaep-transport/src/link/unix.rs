@@ -1,4 +1,4 @@
-//! A Unix socket or, on Windows, a named pipe (B.3, B.4): whole messages, each after its length or on its line.
+//! A Unix socket or, on Windows, a named pipe (B.3, B.4): whole messages, framed by length or by line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use tokio::io::{AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::time::{sleep, timeout};
 
 use super::dial::{DialError, DialOptions};
-use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
+use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::framed::{Framing, Messages, NoMessage, credential_frame};
 use crate::local;
 use crate::wire::CLOSED;
 
-/// The longest message that is looked into for being the last one.
+/// The longest message that is checked for being the last one.
 const MAX_CLOSED_BYTES: usize = 4096;
 
 #[cfg(unix)]
-type Socket = tokio::net::UnixStream;
+type LocalStream = tokio::net::UnixStream;
 #[cfg(windows)]
-type Socket = tokio::net::windows::named_pipe::NamedPipeClient;
+type LocalStream = tokio::net::windows::named_pipe::NamedPipeClient;
 
 pub(super) async fn dial(path: Option<&Path>, options: &DialOptions) -> Result<Link, DialError> {
     let connected = timeout(options.connect_timeout, async {
@@ -45,13 +45,13 @@ fn unreachable(path: &Path, error: &io::Error) -> DialError {
     DialError::Unreachable { place: path.to_string_lossy().into_owned(), why: error.to_string() }
 }
 
-/// The socket of this person's own hub, the first that is there.
-async fn connect_own(paths: Vec<PathBuf>) -> Result<Socket, DialError> {
+/// The socket of this person's own hub, the first that exists.
+async fn connect_own(paths: Vec<PathBuf>) -> Result<LocalStream, DialError> {
     let mut last = None;
     for path in paths {
         match connect(&path).await.and_then(only_own) {
             Ok(socket) => return Ok(socket),
-            // The first place is the likeliest, and so the one to be named.
+            // The first path is the likeliest, so its error is reported.
             Err(error) => last = last.or(Some(unreachable(&path, &error))),
         }
     }
@@ -63,13 +63,13 @@ async fn connect_own(paths: Vec<PathBuf>) -> Result<Socket, DialError> {
 }
 
 #[cfg(unix)]
-async fn connect(path: &Path) -> io::Result<Socket> {
+async fn connect(path: &Path) -> io::Result<LocalStream> {
     tokio::net::UnixStream::connect(path).await
 }
 
-/// A folder for all may hold a socket that another user put there under the name of our hub.
+/// A shared folder may hold a socket that another user created under the name of our hub.
 #[cfg(unix)]
-fn only_own(socket: Socket) -> io::Result<Socket> {
+fn only_own(socket: LocalStream) -> io::Result<LocalStream> {
     let user_id = socket.peer_cred()?.uid();
     if user_id == local::own_user_id() || user_id == 0 {
         return Ok(socket);
@@ -77,9 +77,9 @@ fn only_own(socket: Socket) -> io::Result<Socket> {
     Err(io::Error::other("it belongs to another user of this machine"))
 }
 
-/// Opens the pipe; the system gives one to each that asks, and has none for a moment when all are taken.
+/// Opens the pipe. The system gives each client its own instance, and has none for a moment when all are in use.
 #[cfg(windows)]
-async fn connect(path: &Path) -> io::Result<Socket> {
+async fn connect(path: &Path) -> io::Result<LocalStream> {
     const ALL_ARE_BUSY: i32 = 231;
     loop {
         match tokio::net::windows::named_pipe::ClientOptions::new().open(path) {
@@ -91,19 +91,19 @@ async fn connect(path: &Path) -> io::Result<Socket> {
     }
 }
 
-/// The names of pipes belong to the machine; who may make one is the system's to say.
+/// Pipe names belong to the machine; the system decides who may create one.
 #[cfg(windows)]
-fn only_own(socket: Socket) -> io::Result<Socket> {
+fn only_own(socket: LocalStream) -> io::Result<LocalStream> {
     Ok(socket)
 }
 
-async fn run(socket: Socket, framing: Framing, max_message_bytes: u32, mut bearer: Bearer) {
+async fn run(socket: LocalStream, framing: Framing, max_message_bytes: u32, mut bearer: Bearer) {
     let (reader, mut writer) = tokio::io::split(socket);
     let messages = Messages::new(reader, framing, max_message_bytes);
-    let ear = bearer.ear();
-    // A subscriber that does not hear can still speak: neither waits for the other.
+    let inlet = bearer.inlet();
+    // Sending and receiving run at the same time: neither waits for the other.
     let end = tokio::select! {
-        end = hear(messages, &ear) => Some(end),
+        end = hear(messages, &inlet) => Some(end),
         end = speak(&mut writer, framing, &mut bearer) => end,
     };
     drop(writer);
@@ -112,8 +112,8 @@ async fn run(socket: Socket, framing: Framing, max_message_bytes: u32, mut beare
     }
 }
 
-/// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
-async fn hear(mut messages: Messages<ReadHalf<Socket>>, ear: &Ear) -> LinkEnd {
+/// Passes messages on. Continues when the subscriber is gone, so that the producer can finish.
+async fn hear(mut messages: Messages<ReadHalf<LocalStream>>, inlet: &LinkInlet) -> LinkEnd {
     loop {
         let message = match messages.next().await {
             Ok(message) => message,
@@ -128,14 +128,14 @@ async fn hear(mut messages: Messages<ReadHalf<Socket>>, ear: &Ear) -> LinkEnd {
         };
         match last_word(&message) {
             Some(end) => return end,
-            None => drop(ear.incoming(message).await),
+            None => drop(inlet.incoming(message).await),
         }
     }
 }
 
-/// Says what the subscriber says, then nothing more. No end of the link if the subscriber is gone.
+/// Sends the subscriber's messages, then ends the sending side. Returns `None` if the subscriber is gone.
 async fn speak(
-    writer: &mut WriteHalf<Socket>,
+    writer: &mut WriteHalf<LocalStream>,
     framing: Framing,
     bearer: &mut Bearer,
 ) -> Option<LinkEnd> {
@@ -143,25 +143,25 @@ async fn speak(
         let mut bytes = Vec::new();
         framing.message(message.as_bytes(), &mut bytes);
         if let Err(error) = writer.write_all(&bytes).await {
-            // Perhaps the producer has said why; that is then heard first.
+            // The producer may have said why; that is received first.
             sleep(LAST_WORDS).await;
             return Some(LinkEnd::Cut(error.to_string()));
         }
     }
     let _ = timeout(LAST_WORDS, writer.shutdown()).await;
-    // The producer reads what came before, and then ends.
+    // The producer reads the remaining messages, and then ends.
     sleep(LAST_WORDS).await;
     None
 }
 
-/// What a message says that ends the connection, for wires that have no other word for it.
+/// The message that ends a connection, for wires without a close frame.
 #[derive(Deserialize)]
-struct Closed {
+struct ClosedMessage {
     r#type: String,
     code: Option<u16>,
     #[serde(default)]
     reason: String,
-    /// What an agent says has one, and is never the last word.
+    /// Present in everything that an agent sends, which never ends a connection.
     event_id: Option<IgnoredAny>,
 }
 
@@ -169,7 +169,7 @@ fn last_word(message: &str) -> Option<LinkEnd> {
     if message.len() > MAX_CLOSED_BYTES || !message.contains(CLOSED) {
         return None;
     }
-    let closed: Closed = serde_json::from_str(message).ok()?;
+    let closed: ClosedMessage = serde_json::from_str(message).ok()?;
     let is_last = closed.r#type == CLOSED && closed.event_id.is_none();
     is_last.then(|| LinkEnd::closed(closed.code, closed.reason))
 }

@@ -15,28 +15,28 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tungstenite::handshake::client::generate_key;
 
-use super::caller::{Answer, Call, Caller};
+use super::caller::{CallAnswer, HttpCall, HttpCaller};
 use super::dial::{DialError, DialOptions};
 use super::place::Place;
-use super::{Bearer, Ear, LAST_WORDS, Link, LinkEnd, link};
+use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::websocket::{self as frame, Decoder, Incoming, Role, SUBPROTOCOL};
 
-/// Where the socket is unless the target says otherwise (B.2.1).
+/// The path of the socket, unless the target has its own (B.2.1).
 const PATH: &str = "/aaep/v1/ws";
 
-/// How many pings and pongs may wait to be sent. More are passed over; the newest counts (RFC 6455 §5.5.3).
+/// How many pings and pongs may be queued. Further ones are dropped; only the newest counts (RFC 6455 §5.5.3).
 const MAX_WAITING_SIGNS: usize = 4;
 
 const READ_BYTES: usize = 16 << 10;
 
-type Socket = TokioIo<Upgraded>;
+type UpgradedSocket = TokioIo<Upgraded>;
 
 pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
-    let caller = Caller::new(place, options)?;
+    let caller = HttpCaller::new(place, options)?;
     let key = generate_key();
     let is_root = place.path_and_query() == "/" && !options.without_handshake;
     let path = if is_root { PATH } else { place.path_and_query() }.to_owned();
-    let call = Call { method: Method::GET, path, headers: headers(&key)?, body: String::new() };
+    let call = HttpCall { method: Method::GET, path, headers: headers(&key)?, body: String::new() };
     let answer = caller.call(None, &call).await?;
     if answer.response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(caller.refusal(answer).await);
@@ -62,7 +62,7 @@ fn headers(key: &str) -> Result<HeaderMap, DialError> {
     ]))
 }
 
-/// Whether the answer is that of a WebSocket that speaks AAEP (RFC 6455 §4.1, B.2.1).
+/// Checks that the response is from a WebSocket that speaks AAEP (RFC 6455 §4.1, B.2.1).
 fn check(headers: &HeaderMap, key: &str, must_agree: bool) -> Result<(), &'static str> {
     let one = |name: &HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
     let is = |name: &HeaderName, word: &str| {
@@ -85,114 +85,120 @@ fn check(headers: &HeaderMap, key: &str, must_agree: bool) -> Result<(), &'stati
     }
 }
 
-async fn upgrade(answer: Answer) -> Result<Socket, DialError> {
+async fn upgrade(answer: CallAnswer) -> Result<UpgradedSocket, DialError> {
     let (response, _carrier) = answer.into_parts();
     let upgraded = hyper::upgrade::on(response).await;
     upgraded.map(TokioIo::new).map_err(|error| DialError::Cut(error.to_string()))
 }
 
-/// A sign of life.
-enum Sign {
+/// A sign of life to send.
+enum LifeSign {
     Ping,
     Pong(Vec<u8>),
 }
 
-async fn run(socket: Socket, decoder: Decoder, silence_timeout: Duration, mut bearer: Bearer) {
+async fn run(
+    socket: UpgradedSocket,
+    decoder: Decoder,
+    silence_timeout: Duration,
+    mut bearer: Bearer,
+) {
     let (reader, writer) = tokio::io::split(socket);
-    let mut voice = Voice { writer, is_between_frames: true };
-    let ear = bearer.ear();
+    let mut frame_writer = FrameWriter { writer, is_between_frames: true };
+    let inlet = bearer.inlet();
     let (signs, to_send) = mpsc::channel(MAX_WAITING_SIGNS);
-    let ears = Ears { reader, decoder, signs, silence_timeout };
-    // A subscriber that does not hear can still speak: neither waits for the other.
+    let frame_reader = FrameReader { reader, decoder, signs, silence_timeout };
+    // Sending and receiving run at the same time: neither waits for the other.
     let end = tokio::select! {
-        heard = ears.hear(&ear) => {
+        heard = frame_reader.hear(&inlet) => {
             if let Some(code) = heard.answer {
-                let _ = timeout(LAST_WORDS, voice.close(code)).await;
+                let _ = timeout(LAST_WORDS, frame_writer.close(code)).await;
             }
             Some(heard.end)
         }
-        end = voice.speak(&mut bearer, to_send) => end,
+        end = frame_writer.speak(&mut bearer, to_send) => end,
     };
-    drop(voice);
+    drop(frame_writer);
     if let Some(end) = end {
         bearer.end(end).await;
     }
 }
 
-/// How hearing ended.
-struct HeardOut {
+/// How receiving ended.
+struct ReceiveEnd {
     end: LinkEnd,
-    /// The code of the close frame that answers it, if any is worth sending.
+    /// The code of the close frame to answer with, if one is worth sending.
     answer: Option<u16>,
 }
 
-struct Ears {
-    reader: ReadHalf<Socket>,
+struct FrameReader {
+    reader: ReadHalf<UpgradedSocket>,
     decoder: Decoder,
-    signs: mpsc::Sender<Sign>,
+    signs: mpsc::Sender<LifeSign>,
     silence_timeout: Duration,
 }
 
-impl Ears {
-    /// Hands on what comes. Goes on when the subscriber is gone, so that the producer gets to the end.
-    async fn hear(mut self, ear: &Ear) -> HeardOut {
+impl FrameReader {
+    /// Passes messages on. Continues when the subscriber is gone, so that the producer can finish.
+    async fn hear(mut self, inlet: &LinkInlet) -> ReceiveEnd {
         let mut buffer = vec![0; READ_BYTES];
         loop {
             let count = match self.read(&mut buffer).await {
                 Ok(count) => count,
-                Err(why) => return HeardOut { end: LinkEnd::Cut(why), answer: None },
+                Err(why) => return ReceiveEnd { end: LinkEnd::Cut(why), answer: None },
             };
             let mut bytes = buffer.get(..count).unwrap_or_default();
             loop {
                 match self.decoder.next(&mut bytes) {
                     Ok(Some(Incoming::Text(text))) => {
-                        let _ = ear.incoming(text).await;
+                        let _ = inlet.incoming(text).await;
                     }
                     Ok(Some(Incoming::Ping(content))) => {
-                        let _ = self.signs.try_send(Sign::Pong(content));
+                        let _ = self.signs.try_send(LifeSign::Pong(content));
                     }
                     Ok(Some(Incoming::Pong(_))) => {}
                     Ok(Some(Incoming::Close { code, reason })) => {
                         let end = LinkEnd::closed(code, reason);
-                        // Without a code, 1005 stands for it, which makes the answer as empty as the word.
-                        return HeardOut { end, answer: Some(code.unwrap_or(1005)) };
+                        // 1005 stands for a missing code, so that the answering close is empty too.
+                        return ReceiveEnd { end, answer: Some(code.unwrap_or(1005)) };
                     }
                     Ok(None) => break,
                     Err(violation) => {
                         let end = LinkEnd::Violation(violation.to_string());
-                        return HeardOut { end, answer: Some(violation.close_code()) };
+                        return ReceiveEnd { end, answer: Some(violation.close_code()) };
                     }
                 }
             }
         }
     }
 
-    /// The next bytes. Whoever is silent is asked twice for a sign of life.
+    /// Reads the next bytes. A silent peer is pinged twice.
     async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         for _ in 0..3 {
             match timeout(self.silence_timeout / 3, self.reader.read(buffer)).await {
                 Ok(Ok(0)) => return Err("it ended without a word".to_owned()),
                 Ok(Ok(count)) => return Ok(count),
                 Ok(Err(error)) => return Err(error.to_string()),
-                Err(_) => drop(self.signs.try_send(Sign::Ping)),
+                Err(_) => drop(self.signs.try_send(LifeSign::Ping)),
             }
         }
         Err(super::SILENCE.to_owned())
     }
 }
 
-struct Voice {
-    writer: WriteHalf<Socket>,
-    /// Whether the last frame went out whole. Nothing may follow half a frame: it would be taken for its rest.
+struct FrameWriter {
+    writer: WriteHalf<UpgradedSocket>,
+    /// Whether the last frame was sent completely. After a partial frame nothing may follow, because it would be
+    /// read as its rest.
     is_between_frames: bool,
 }
 
-impl Voice {
-    /// Says what the subscriber says, then the end. No end of the link if the subscriber is gone.
+impl FrameWriter {
+    /// Sends the subscriber's messages, then closes. Returns `None` if the subscriber is gone.
     async fn speak(
         &mut self,
         bearer: &mut Bearer,
-        mut signs: mpsc::Receiver<Sign>,
+        mut signs: mpsc::Receiver<LifeSign>,
     ) -> Option<LinkEnd> {
         loop {
             let said = tokio::select! {
@@ -204,21 +210,21 @@ impl Voice {
                     self.send(|mask, into| frame::text(text.as_bytes(), mask, into)).await
                 }
                 Some(sign) = signs.recv() => match sign {
-                    Sign::Ping => self.send(|mask, into| frame::ping(b"", mask, into)).await,
-                    Sign::Pong(content) => {
+                    LifeSign::Ping => self.send(|mask, into| frame::ping(b"", mask, into)).await,
+                    LifeSign::Pong(content) => {
                         self.send(|mask, into| frame::pong(&content, mask, into)).await
                     }
                 },
             };
             if let Err(error) = said {
-                // Perhaps the producer has said why; that is then heard first.
+                // The producer may have said why; that is received first.
                 sleep(LAST_WORDS).await;
                 return Some(LinkEnd::Cut(error.to_string()));
             }
         }
     }
 
-    /// Ends from our side. The producer reads what came before, and then ends too.
+    /// Closes from our side. The producer reads the remaining messages, and then ends too.
     async fn leave(&mut self) {
         let _ = timeout(LAST_WORDS, self.close(1000)).await;
         sleep(LAST_WORDS).await;
@@ -227,7 +233,7 @@ impl Voice {
     async fn close(&mut self, code: u16) -> io::Result<()> {
         if self.is_between_frames {
             self.send(|mask, into| frame::close(code, "", mask, into)).await?;
-            // Nothing may follow a close either.
+            // Nothing may follow a close frame either.
             self.is_between_frames = false;
         }
         self.writer.shutdown().await

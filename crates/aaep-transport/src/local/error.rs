@@ -1,4 +1,4 @@
-//! Why a local socket could not be opened, with the next step.
+//! Why a local socket could not be opened, and what to do next.
 
 use std::fmt;
 use std::io;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::MAX_SOCKET_PATH_BYTES;
 
-/// Why there is no local socket.
+/// Why a local socket could not be opened.
 #[derive(Debug)]
 pub enum BindError {
     /// Another process listens there.
     InUse(PathBuf),
-    /// Something that is no socket is there. It is left alone.
+    /// Something that is not a socket is there. It is left alone.
     NoSocket(PathBuf),
-    /// The path is longer than a socket can have.
+    /// The path is longer than a socket path can be.
     TooLong(PathBuf),
-    /// The system does not let us.
+    /// The operating system does not allow it.
     Failed(PathBuf, io::Error),
 }
 

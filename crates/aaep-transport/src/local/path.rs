@@ -3,30 +3,30 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The longest path that a Unix socket can have everywhere; it is shorter than that of a file.
+/// The longest path that a Unix socket can have on every system; it is shorter than that of a file.
 pub const MAX_SOCKET_PATH_BYTES: usize = 103;
 
-/// The longest name of a socket that is made from the name of a producer.
+/// The longest socket name that is derived from the name of a producer.
 const MAX_NAME_CHARS: usize = 64;
 
-/// There is no folder for sockets.
+/// There is no usable folder for sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoPlace;
+pub struct NoSocketFolder;
 
-impl fmt::Display for NoPlace {
+impl fmt::Display for NoSocketFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("There is no folder for local sockets here. Say which path to use.")
     }
 }
 
-impl std::error::Error for NoPlace {}
+impl std::error::Error for NoSocketFolder {}
 
-/// The name of a producer as the name of a file: what could mean something to the system is an underscore.
+/// The name of a producer as a file name: characters that could mean something to the system become underscores.
 pub fn socket_name(producer_id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     let name: String = producer_id.chars().take(MAX_NAME_CHARS).map(plain).collect();
-    // No name begins with a dot, so that none is hidden or a way up.
+    // No name begins with a dot, so that none is hidden or leads to a parent folder.
     if name.is_empty() || name.starts_with('.') { format!("_{name}") } else { name }
 }
 
@@ -43,18 +43,18 @@ pub fn connect_paths(producer_id: &str) -> Vec<PathBuf> {
     vec![Path::new(r"\\.\pipe\aaep").join(socket_name(producer_id))]
 }
 
-/// Where a producer opens its socket: the first folder that is there or can be made, and is ours alone.
+/// Where a producer opens its socket: the first folder that exists or can be created, and belongs to us alone.
 #[cfg(unix)]
-pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoPlace> {
+pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoSocketFolder> {
     let file = format!("{}.sock", socket_name(producer_id));
     let usable = folders().into_iter().find(|folder| is_usable(folder));
-    usable.map(|folder| folder.join(file)).ok_or(NoPlace)
+    usable.map(|folder| folder.join(file)).ok_or(NoSocketFolder)
 }
 
 /// Where a producer opens its pipe.
 #[cfg(not(unix))]
-pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoPlace> {
-    connect_paths(producer_id).into_iter().next().ok_or(NoPlace)
+pub fn bind_path(producer_id: &str) -> Result<PathBuf, NoSocketFolder> {
+    connect_paths(producer_id).into_iter().next().ok_or(NoSocketFolder)
 }
 
 /// The folders of B.4.1, in order.
@@ -70,7 +70,7 @@ fn folders() -> Vec<PathBuf> {
     own.into_iter().chain([fallback]).collect()
 }
 
-/// Whether a folder is there, or can be made, is no link, and nobody else can put anything into it.
+/// Whether a folder exists or can be created, is not a link, and nobody else can put anything into it.
 #[cfg(unix)]
 fn is_usable(folder: &Path) -> bool {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};

@@ -1,5 +1,5 @@
-//! A Unix socket that this process listens on (B.4.2): of its user alone unless told otherwise, never taken
-//! from a program that runs, never left behind.
+//! A Unix socket that this process listens on (B.4.2): for its own user alone unless configured otherwise, never
+//! taken from a running program, and never left behind.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -14,17 +14,17 @@ use tokio::net::{UnixListener, UnixStream};
 use super::{BindError, MAX_SOCKET_PATH_BYTES};
 use crate::wire::Socket;
 
-/// A socket on which connections are accepted.
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub struct LocalDoor {
     listener: UnixListener,
     path: PathBuf,
-    /// Says to other processes that the socket is ours. The file stays, so that two who start at the same
-    /// time lock the same one. None for a socket that the system opened.
+    /// Tells other processes that the socket is ours. The lock file stays, so that two processes that start at
+    /// the same time lock the same file. `None` for a socket that the system opened.
     lock: Option<File>,
 }
 
-/// A connection, with the user at its other end as the system knows them (B.4.5).
+/// A connection, with the user at its other end as the system reports it (B.4.5).
 #[derive(Debug)]
 pub struct Accepted {
     stream: UnixStream,
@@ -32,14 +32,14 @@ pub struct Accepted {
     process_id: Option<u32>,
 }
 
-/// The number of the user of this process.
+/// The user id of this process.
 pub fn own_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
 impl LocalDoor {
-    /// Opens a socket. What a process that was killed left behind is removed. Without `for_others` only this
-    /// user can connect; with it everyone can, and must be asked who they are.
+    /// Opens a socket. A socket left behind by a killed process is removed. Without `for_others` only this user
+    /// can connect; with it everyone can, and must be authenticated.
     ///
     /// Must be called within a tokio runtime.
     pub fn bind(path: &Path, for_others: bool) -> Result<Self, BindError> {
@@ -50,7 +50,7 @@ impl LocalDoor {
         let lock = lock(path)?;
         match std::fs::symlink_metadata(path) {
             Ok(it) if it.file_type().is_socket() => {
-                // Whoever does not lock, an older program perhaps, may still listen there.
+                // A program that does not lock, perhaps an older version, may still listen there.
                 if std::os::unix::net::UnixStream::connect(path).is_ok() {
                     return Err(BindError::InUse(path.to_owned()));
                 }
@@ -68,7 +68,7 @@ impl LocalDoor {
         Ok(Self { listener, path: path.to_owned(), lock: Some(lock) })
     }
 
-    /// Takes a socket that the system opened for us, such as systemd. It is never removed.
+    /// Takes a socket that the system, such as systemd, opened for us. It is never removed.
     ///
     /// Must be called within a tokio runtime.
     pub fn given(listener: StdListener) -> io::Result<Self> {
@@ -77,12 +77,12 @@ impl LocalDoor {
         Ok(Self { listener: UnixListener::from_std(listener)?, path, lock: None })
     }
 
-    /// Where it is. Empty for a socket without a path.
+    /// The path of the socket. Empty for a socket without a path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The next connection. May be dropped while it waits.
+    /// The next connection. Cancel-safe.
     pub async fn accept(&self) -> io::Result<Accepted> {
         let (stream, _) = self.listener.accept().await?;
         let peer = stream.peer_cred()?;
@@ -93,7 +93,7 @@ impl LocalDoor {
 
 impl Drop for LocalDoor {
     fn drop(&mut self) {
-        // While it is locked it can only be ours.
+        // While the lock is held, the socket can only be ours.
         if self.lock.is_some() {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -101,12 +101,12 @@ impl Drop for LocalDoor {
 }
 
 impl Accepted {
-    /// The number of the user at the other end, if it is another one than ours.
+    /// The id of the user at the other end, if it is not our own.
     pub fn other_user(&self) -> Option<u32> {
         Some(self.user_id).filter(|user_id| *user_id != own_user_id())
     }
 
-    /// The process at the other end, if the system says so.
+    /// The process at the other end, if the system reports it.
     pub fn process_id(&self) -> Option<u32> {
         self.process_id
     }
@@ -121,12 +121,12 @@ impl Accepted {
         self.stream
     }
 
-    /// The first byte that comes, which stays where it is; none if the peer ends before it.
+    /// The first byte that arrives, without consuming it; `None` if the peer ends before it.
     pub async fn first_byte(&mut self) -> io::Result<Option<u8>> {
         Ok(self.first_bytes(1).await?.first().copied())
     }
 
-    /// What has come so far, up to this many bytes, which stay where they are; none if the peer ends.
+    /// The bytes that have arrived so far, up to this many, without consuming them; empty if the peer ends.
     pub async fn first_bytes(&mut self, most: usize) -> io::Result<Vec<u8>> {
         loop {
             self.stream.readable().await?;
@@ -144,7 +144,7 @@ impl Accepted {
         }
     }
 
-    /// Takes this many of the first bytes away. They have come.
+    /// Discards this many of the first bytes, which have already arrived.
     pub async fn skip(&mut self, count: usize) -> io::Result<()> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).await.map(drop)
@@ -157,7 +157,7 @@ fn lock(path: &Path) -> Result<File, BindError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let mut options = OpenOptions::new();
-    // Never through a link that somebody else has put there.
+    // Never follows a link that somebody else has put there.
     let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
     options.create(true).truncate(false).write(true).mode(0o600).custom_flags(no_follow);
     let file = options.open(name).map_err(failed)?;

@@ -1,6 +1,6 @@
-//! Reads a stream of server-sent events as WHATWG HTML §9.2.6 says, however its bytes were cut.
+//! Reads a stream of server-sent events as WHATWG HTML §9.2.6 prescribes, however its bytes are split.
 //!
-//! It never holds more than the limit that the caller gives, and never connects again by itself.
+//! It never holds more than the limit that the caller gives, and never reconnects by itself.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseEvent {
-    /// What the `event:` line said, `message` without one.
+    /// The value of the `event:` line, or `message` without one.
     pub name: String,
-    /// The newest id that the stream has given, perhaps with an earlier event; empty without any.
+    /// The newest id of the stream, perhaps from an earlier event; empty if there was none.
     pub last_event_id: String,
-    /// The data, lines joined by line feeds.
+    /// The data, with its lines joined by line feeds.
     pub data: String,
 }
 
-/// A line or an event is longer than the caller allows. The parser takes nothing more; connect again.
+/// A line or an event is longer than the caller allows. The parser accepts nothing more; reconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooBig {
-    /// The limit that was passed.
+    /// The limit that was exceeded.
     pub limit_bytes: usize,
 }
 
@@ -40,22 +40,22 @@ impl std::error::Error for TooBig {}
 /// A stream of server-sent events, as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// The bytes of a line that is not yet whole.
+    /// The bytes of an incomplete line.
     line: Vec<u8>,
     data: Option<String>,
     name: String,
     last_event_id: String,
     retry_ms: Option<u64>,
-    /// The last byte was a carriage return, which already ended its line.
+    /// Whether the last byte was a carriage return, which already ended its line.
     after_return: bool,
     is_past_first_line: bool,
     is_broken: bool,
 }
 
 impl Parser {
-    /// Takes the next bytes and gives the events that they complete.
+    /// Takes the next bytes and returns the events that they complete.
     ///
-    /// What waits to become an event, and each line, stays within `limit_bytes`.
+    /// An incomplete event, and each line, stays within `limit_bytes`.
     pub fn push(&mut self, bytes: &[u8], limit_bytes: usize) -> Result<Vec<SseEvent>, TooBig> {
         let too_big = TooBig { limit_bytes };
         if self.is_broken {
@@ -86,12 +86,12 @@ impl Parser {
         Ok(events)
     }
 
-    /// The newest id that the stream has given, for `Last-Event-ID` when connecting again; may be empty.
+    /// The newest id of the stream, for `Last-Event-ID` when reconnecting; may be empty.
     pub fn last_event_id(&self) -> &str {
         &self.last_event_id
     }
 
-    /// How long the producer wants subscribers to wait before they connect again.
+    /// How long the producer wants subscribers to wait before they reconnect.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
@@ -134,7 +134,7 @@ impl Parser {
             b"retry" if !value.is_empty() && value.bytes().all(|it| it.is_ascii_digit()) => {
                 self.retry_ms = value.parse().ok().or(self.retry_ms);
             }
-            // A comment, or a field that a later version of the format may bring.
+            // A comment, or a field that a later version of the format may add.
             _ => {}
         }
     }
@@ -142,8 +142,8 @@ impl Parser {
     fn dispatch(&mut self) -> Option<SseEvent> {
         let data = self.data.take().unwrap_or_default();
         let name = std::mem::take(&mut self.name);
-        // Neither does an event go out whose only data line was empty: the format drops one line feed
-        // at the end and then has nothing left.
+        // An event whose only data line was empty is not delivered either: the format drops one final line feed,
+        // and then nothing is left.
         (!data.is_empty()).then(|| SseEvent {
             name: if name.is_empty() { "message".to_owned() } else { name },
             last_event_id: self.last_event_id.clone(),

@@ -1,6 +1,6 @@
-//! Serving one connection with hyper until it ends or is stolen.
+//! Serves one connection with hyper until it ends or is stolen.
 //!
-//! Bounds on the head of a request are set here. Bounds on bodies are for the service, which knows what it
+//! Limits on the head of a request are set here. Limits on bodies belong to the service, which knows what it
 //! expects.
 
 use std::error::Error;
@@ -17,16 +17,16 @@ use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
-use super::source::{Source, Watched};
-use super::{FLUSHED, Loot, Plot, Thief};
+use super::source::{Source, WatchedSource};
+use super::{FLUSHED, Loot, TheftState, Thief};
 
-/// The longest head of a request.
+/// The longest request head.
 pub const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// The most fields in the head of a request.
+/// The most fields in a request head.
 pub const MAX_HEADERS: usize = 64;
 
-/// How long a client may take for the head of a request, and how long it may stay silent between two.
+/// How long a client may take for a request head, and how long it may be silent between two requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How serving a connection ended.
@@ -38,7 +38,7 @@ pub enum End {
     Stolen,
 }
 
-/// Serving a connection failed. The connection is closed; the client can make another one.
+/// Serving a connection failed. The connection is closed; the client can open another one.
 #[derive(Debug)]
 pub enum ServeError {
     /// The client broke HTTP, was too slow, or went away.
@@ -59,12 +59,12 @@ impl fmt::Display for ServeError {
 
 impl Error for ServeError {}
 
-/// How much of a client is borne with.
+/// Limits on request heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeLimits {
-    /// The longest head of a request, in bytes.
+    /// The longest request head, in bytes.
     pub header_bytes: usize,
-    /// How long a client may take for the head of a request, and how long it may stay silent between two.
+    /// How long a client may take for a request head, and how long it may be silent between two requests.
     pub idle: Duration,
 }
 
@@ -74,8 +74,8 @@ impl Default for ServeLimits {
     }
 }
 
-/// Serves HTTP/1 on a connection until it ends or until a handler has stolen it with the [`Thief`] that it
-/// finds in the extensions of its request.
+/// Serves HTTP/1 on a connection until it ends or until a handler has stolen it with the [`Thief`] in the
+/// extensions of its request.
 pub async fn serve_connection<I, S, B>(source: I, service: S) -> Result<End, ServeError>
 where
     I: Source,
@@ -87,8 +87,8 @@ where
     serve_connection_until(source, service, ServeLimits::default(), pending()).await
 }
 
-/// The same within other limits, and until `stop`: then the request that is being answered is the last
-/// one, and a connection that waits for one ends.
+/// Like [`serve_connection`], with other limits, and until `stop`: then the current request is the last one, and
+/// an idle connection ends.
 pub async fn serve_connection_until<I, S, B>(
     source: I,
     service: S,
@@ -102,13 +102,13 @@ where
     B: Body + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let plot = Arc::new(Plot::default());
+    let theft = Arc::new(TheftState::default());
     let with_thief = service_fn(|mut request: Request<Incoming>| {
-        let thief = Thief::new(Arc::clone(&plot), request.version());
+        let thief = Thief::new(Arc::clone(&theft), request.version());
         request.extensions_mut().insert(thief);
         service.call(request)
     });
-    let io = TokioIo::new(Watched { source, plot: Arc::clone(&plot) });
+    let io = TokioIo::new(WatchedSource { source, theft: Arc::clone(&theft) });
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -124,7 +124,7 @@ where
             Pin::new(&mut connection).graceful_shutdown();
         }
         match Pin::new(&mut connection).poll(context) {
-            Poll::Pending if plot.is(FLUSHED) => Poll::Ready(None),
+            Poll::Pending if theft.is(FLUSHED) => Poll::Ready(None),
             other => other.map(Some),
         }
     })
@@ -132,14 +132,14 @@ where
     if let Some(done) = ended {
         return done.map(|()| End::Done).map_err(ServeError::Http);
     }
-    // Before the connection is taken apart, because that drops the body, which sends waiting people home.
-    let waiting = plot.lock().take();
+    // Taken before the connection is taken apart, because that drops the body, which cancels the waiting task.
+    let waiting = theft.lock().take();
     let Some(((sender, framing), parts)) = waiting.zip(connection.into_parts()) else {
-        // Nobody waits any more: the socket closes here.
+        // No task waits any more: the socket closes here.
         return Ok(End::Done);
     };
     let socket = parts.io.into_inner().source.into_socket().map_err(ServeError::Socket)?;
     let loot = Loot { socket, read_ahead: parts.read_buf.to_vec(), framing };
-    // Whoever no longer waits loses the socket, which then closes.
+    // If the task no longer waits, the socket is dropped, which closes it.
     Ok(sender.send(loot).map_or(End::Done, |()| End::Stolen))
 }

@@ -1,5 +1,5 @@
-//! The kinds of connections that a server accepts, how they become sockets, and the wrapper that watches
-//! them while hyper has them.
+//! The kinds of connections that a server accepts, how they become sockets, and the wrapper that watches them
+//! while hyper has them.
 
 use std::fmt;
 use std::io;
@@ -15,12 +15,12 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio_rustls::server::TlsStream;
 
-use super::{FLUSHED, HEAD_WRITTEN, Plot};
+use super::{FLUSHED, HEAD_WRITTEN, TheftState};
 use crate::wire::Socket;
 
 /// A connection that can be taken out of tokio.
 pub trait Source: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Takes it out.
+    /// Takes the connection out of tokio.
     fn into_socket(self) -> io::Result<Socket>;
 }
 
@@ -44,10 +44,10 @@ impl Source for TlsStream<TcpStream> {
     }
 }
 
-/// A WebSocket connection could not be taken over. It is closed; the client can make another one.
+/// A WebSocket connection could not be taken over. It is closed; the client can open another one.
 #[derive(Debug)]
 pub enum UpgradeError {
-    /// It was not served by [`super::serve_connection`]. Serve it so.
+    /// It was not served by [`super::serve_connection`]. Serve it with that.
     Foreign,
     /// It could not be taken out of tokio.
     Socket(io::Error),
@@ -69,7 +69,8 @@ impl fmt::Display for UpgradeError {
 
 impl std::error::Error for UpgradeError {}
 
-/// The socket of a WebSocket connection whose upgrade hyper has answered, and what hyper had read of it.
+/// The socket of a WebSocket connection whose upgrade hyper has answered, and the bytes that hyper had read
+/// ahead.
 pub fn upgraded(upgraded: Upgraded) -> Result<(Socket, Vec<u8>), UpgradeError> {
     let upgraded = match downcast::<TcpStream>(upgraded) {
         Err(upgraded) => upgraded,
@@ -83,21 +84,21 @@ pub fn upgraded(upgraded: Upgraded) -> Result<(Socket, Vec<u8>), UpgradeError> {
     downcast::<TlsStream<TcpStream>>(upgraded).unwrap_or(Err(UpgradeError::Foreign))
 }
 
-type Taken = Result<(Socket, Vec<u8>), UpgradeError>;
+type TakenSocket = Result<(Socket, Vec<u8>), UpgradeError>;
 
-fn downcast<S: Source>(upgraded: Upgraded) -> Result<Taken, Upgraded> {
-    let parts = upgraded.downcast::<TokioIo<Watched<S>>>()?;
+fn downcast<S: Source>(upgraded: Upgraded) -> Result<TakenSocket, Upgraded> {
+    let parts = upgraded.downcast::<TokioIo<WatchedSource<S>>>()?;
     let socket = parts.io.into_inner().source.into_socket();
     Ok(socket.map(|socket| (socket, parts.read_buf.to_vec())).map_err(UpgradeError::Socket))
 }
 
-/// A connection that hyper has for now.
-pub(super) struct Watched<S> {
+/// A connection while hyper has it.
+pub(super) struct WatchedSource<S> {
     pub(super) source: S,
-    pub(super) plot: Arc<Plot>,
+    pub(super) theft: Arc<TheftState>,
 }
 
-impl<S: Source> AsyncRead for Watched<S> {
+impl<S: Source> AsyncRead for WatchedSource<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -107,7 +108,7 @@ impl<S: Source> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: Source> AsyncWrite for Watched<S> {
+impl<S: Source> AsyncWrite for WatchedSource<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -132,7 +133,7 @@ impl<S: Source> AsyncWrite for Watched<S> {
         let flushed = Pin::new(&mut self.source).poll_flush(context);
         if matches!(flushed, Poll::Ready(Ok(()))) {
             // hyper flushes the socket only when its own buffer is empty.
-            self.plot.reach(HEAD_WRITTEN, FLUSHED);
+            self.theft.reach(HEAD_WRITTEN, FLUSHED);
         }
         flushed
     }

@@ -1,11 +1,11 @@
-//! Reads WebSocket frames byte by byte if need be (RFC 6455 §5), for either side of a connection.
+//! Reads WebSocket frames in pieces of any size (RFC 6455 §5), for either side of a connection.
 //!
-//! It grows with the bytes that came, never with a length that was only announced, and owns no buffer
-//! while nothing is under way. Whoever broke a rule is not listened to again.
+//! It grows with the bytes that arrived, never with a length that was only announced, and owns no buffer between
+//! messages. After a violation it ignores the peer.
 
 use super::{Violation, apply_mask, may_close_with};
 
-/// The most pieces that one message may come in.
+/// The most fragments that one message may have.
 pub const MAX_FRAGMENTS: u16 = 4096;
 
 /// Which side reads.
@@ -17,7 +17,7 @@ pub enum Role {
     Client,
 }
 
-/// Something whole that came in.
+/// A complete message or control frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// A text message.
@@ -26,9 +26,9 @@ pub enum Incoming {
     Ping(Vec<u8>),
     /// A pong.
     Pong(Vec<u8>),
-    /// The peer wants to end; nothing after it is read.
+    /// The peer closes the connection; nothing after it is read.
     Close {
-        /// The code, where there was one.
+        /// The code, if there was one.
         code: Option<u16>,
         /// The reason, perhaps empty.
         reason: String,
@@ -43,21 +43,21 @@ pub struct Decoder {
     /// The control frame so far.
     control: Vec<u8>,
     max_message_bytes: u32,
-    /// How much of the current frame's content is still to come.
+    /// How much of the current frame's content is still missing.
     remaining: u32,
-    /// How much of it has come, for the mask.
+    /// How much of it has arrived, for the mask.
     offset: u32,
     mask: [u8; 4],
     fragments: u16,
     role: Role,
-    stage: Stage,
-    /// The header of the current frame, perhaps not whole.
+    stage: DecodeStage,
+    /// The header of the current frame, perhaps incomplete.
     header: [u8; 14],
     header_length: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DecodeStage {
     Header,
     Content,
     Ended,
@@ -71,7 +71,7 @@ const PING: u8 = 0x9;
 const PONG: u8 = 0xa;
 
 impl Decoder {
-    /// A reader that takes messages of up to `max_message_bytes`.
+    /// A decoder for messages of up to `max_message_bytes`.
     pub fn new(role: Role, max_message_bytes: u32) -> Self {
         Self {
             message: Vec::new(),
@@ -82,7 +82,7 @@ impl Decoder {
             mask: [0; 4],
             fragments: 0,
             role,
-            stage: Stage::Header,
+            stage: DecodeStage::Header,
             header: [0; 14],
             header_length: 0,
         }
@@ -90,17 +90,18 @@ impl Decoder {
 
     /// Reads from the front of `bytes` up to the end of one message or control frame.
     ///
-    /// Gives none when all bytes are read and more must come. After a close or a violation it swallows
-    /// whatever comes.
+    /// Returns `None` when all bytes are read and the frame is incomplete. After a close or a violation it
+    /// discards all input.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
         let outcome = self.advance(bytes);
         if matches!(outcome, Err(_) | Ok(Some(Incoming::Close { .. }))) {
-            *self = Self { stage: Stage::Ended, ..Self::new(self.role, self.max_message_bytes) };
+            *self =
+                Self { stage: DecodeStage::Ended, ..Self::new(self.role, self.max_message_bytes) };
         }
         outcome
     }
 
-    /// Whether a frame or a message has begun and not ended.
+    /// Whether a frame or a message has begun but not ended.
     pub fn is_mid_message(&self) -> bool {
         self.header_length > 0 || self.fragments > 0
     }
@@ -108,18 +109,18 @@ impl Decoder {
     fn advance(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
         loop {
             match self.stage {
-                Stage::Ended => {
+                DecodeStage::Ended => {
                     *bytes = &[];
                     return Ok(None);
                 }
-                Stage::Header => {
+                DecodeStage::Header => {
                     let Some((first, rest)) = bytes.split_first() else { return Ok(None) };
                     *bytes = rest;
                     self.header[usize::from(self.header_length)] = *first;
                     self.header_length += 1;
                     self.check_header()?;
                 }
-                Stage::Content => {
+                DecodeStage::Content => {
                     self.take_content(bytes);
                     if self.remaining > 0 {
                         return Ok(None);
@@ -133,7 +134,7 @@ impl Decoder {
         }
     }
 
-    /// Looks at what there is of the header, so that a bad byte is refused as soon as it comes.
+    /// Checks the header as far as it has arrived, so that a bad byte is refused at once.
     fn check_header(&mut self) -> Result<(), Violation> {
         let length = usize::from(self.header_length);
         if length == 1 {
@@ -162,7 +163,7 @@ impl Decoder {
         if length < mask_at + if is_masked { 4 } else { 0 } {
             return Ok(());
         }
-        // Checked against the bound above, so it fits.
+        // It was checked against the limit above, so it fits.
         self.remaining = u32::try_from(self.announced_bytes(&self.header[2..mask_at]))
             .map_err(|_| Violation::TooBig)?;
         self.offset = 0;
@@ -170,7 +171,7 @@ impl Decoder {
         if is_masked {
             self.mask.copy_from_slice(&self.header[mask_at..mask_at + 4]);
         }
-        self.stage = Stage::Content;
+        self.stage = DecodeStage::Content;
         Ok(())
     }
 
@@ -206,7 +207,7 @@ impl Decoder {
         if announced < shortest || announced >> 63 != 0 {
             return Err(Violation::LengthForm);
         }
-        // A control frame is short already, whatever the bound for messages is.
+        // A control frame is short anyway, whatever the limit for messages is.
         let so_far = self.message.len() as u64;
         if !self.is_control() && announced + so_far > u64::from(self.max_message_bytes) {
             return Err(Violation::TooBig);
@@ -238,7 +239,7 @@ impl Decoder {
     }
 
     fn finish_frame(&mut self) -> Result<Option<Incoming>, Violation> {
-        self.stage = Stage::Header;
+        self.stage = DecodeStage::Header;
         self.header_length = 0;
         let is_last = self.header[0] & 0x80 != 0;
         let control = std::mem::take(&mut self.control);

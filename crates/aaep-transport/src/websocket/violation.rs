@@ -1,31 +1,31 @@
-//! Every way in which a peer can break RFC 6455 or our bounds, with the close code that answers it.
+//! Every way in which a peer can break RFC 6455 or our limits, with the close code that answers it.
 //!
-//! A violation is data about the peer. It carries none of the peer's bytes.
+//! A violation describes the peer's error. It carries none of the peer's bytes.
 
 use std::fmt;
 
-/// What a peer did that a WebSocket must not do.
+/// A WebSocket rule that a peer broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
     /// A client sent a frame without a mask (§5.1).
     Unmasked,
     /// A server sent a frame with a mask (§5.1).
     Masked,
-    /// A reserved bit was set though no extension was agreed (§5.2).
+    /// A reserved bit was set although no extension was negotiated (§5.2).
     ReservedBits,
-    /// The kind of frame does not exist (§5.2).
+    /// The opcode does not exist (§5.2).
     UnknownOpcode,
     /// A length was written in more bytes than it needs, or is negative (§5.2).
     LengthForm,
     /// A ping, pong or close had more than 125 bytes (§5.5).
     LongControlFrame,
-    /// A ping, pong or close came in pieces (§5.5).
+    /// A ping, pong or close was fragmented (§5.5).
     FragmentedControlFrame,
     /// A message began before the last one had ended (§5.4).
     UnfinishedMessage,
-    /// A continuation came though no message had begun (§5.4).
+    /// A continuation arrived although no message had begun (§5.4).
     NothingToContinue,
-    /// A message came in more pieces than anyone needs.
+    /// A message had too many fragments.
     TooManyFragments,
     /// A message is longer than allowed.
     TooBig,
@@ -33,13 +33,13 @@ pub enum Violation {
     Binary,
     /// A text message is not UTF-8 (§8.1).
     InvalidText,
-    /// A close had one byte only, where a code has two (§5.5.1).
+    /// A close had only one byte, but a code has two (§5.5.1).
     ShortClose,
     /// A close carried a code that must not be sent (§7.4).
     InvalidCloseCode,
     /// The reason of a close is not UTF-8 (§5.5.1).
     InvalidCloseReason,
-    /// More messages or pings came within a second than allowed.
+    /// More messages or pings arrived within a second than allowed.
     TooManyMessages,
 }
 

@@ -1,6 +1,6 @@
-//! What waits for one connection: shared packets in order, and how far the first one has been written.
+//! The queue of one connection: shared packets in order, and how far the first one has been written.
 //!
-//! Empty, it owns no memory. A single packet needs none either.
+//! When empty, it owns no memory. A single packet needs none either.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -9,25 +9,26 @@ use std::sync::Arc;
 use super::{MAX_BACKLOG_BYTES, MAX_BACKLOG_PACKETS};
 use crate::packet::{Packet, Protocol};
 
-/// The most slices that go into one write.
+/// The most slices in one write.
 pub(super) const MAX_SLICES: usize = 64;
 
-/// About how many bytes go into one write.
+/// The approximate number of bytes in one write.
 const MAX_WRITE_BYTES: usize = 256 << 10;
 
-/// The most events that are given back at once. Whoever takes them back remembers where a subscriber was for a few more.
+/// The most events that are given back at once. The caller remembers a subscriber's position for slightly more
+/// events.
 const MAX_WITHDRAWN: usize = 100;
 
 /// Something to write.
 #[derive(Debug)]
-pub(super) enum Item {
-    /// A packet that many share.
+pub(super) enum BacklogItem {
+    /// A packet that many connections share.
     Packet(Arc<Packet>),
-    /// A control frame, a heartbeat or an end, for this connection alone.
+    /// A control frame, a heartbeat or a final message, for this connection alone.
     Own(Box<[u8]>),
 }
 
-impl Item {
+impl BacklogItem {
     pub(super) fn bytes(&self, protocol: Protocol) -> &[u8] {
         match self {
             Self::Packet(packet) => packet.bytes(protocol),
@@ -35,7 +36,7 @@ impl Item {
         }
     }
 
-    /// The packet, if it is of an event.
+    /// The packet, if it carries an event.
     fn event(&self) -> Option<&Arc<Packet>> {
         match self {
             Self::Packet(packet) if !packet.event_id().is_empty() => Some(packet),
@@ -45,17 +46,17 @@ impl Item {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Backlog {
-    first: Option<Item>,
-    rest: VecDeque<Item>,
+pub(super) struct WriteBacklog {
+    first: Option<BacklogItem>,
+    rest: VecDeque<BacklogItem>,
     /// How much of the first item is written.
     written: usize,
-    /// How much of all items is not.
+    /// How many bytes of all items are not written yet.
     bytes: usize,
 }
 
-impl Backlog {
-    pub(super) fn push(&mut self, item: Item, protocol: Protocol) {
+impl WriteBacklog {
+    pub(super) fn push(&mut self, item: BacklogItem, protocol: Protocol) {
         let length = item.bytes(protocol).len();
         if length == 0 {
             return;
@@ -73,18 +74,18 @@ impl Backlog {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        // One message may be as long as it is: whoever waits for it would never get it otherwise.
+        // A single message may have any length: otherwise it could never be delivered.
         let is_one = self.rest.is_empty();
         (self.bytes > MAX_BACKLOG_BYTES && !is_one) || self.rest.len() >= MAX_BACKLOG_PACKETS
     }
 
-    /// What is to be written, where it is of one piece.
+    /// The bytes to write, if they are one slice.
     pub(super) fn only(&self, protocol: Protocol) -> Option<&[u8]> {
         let first = self.first.as_ref().filter(|_| self.rest.is_empty())?;
         Some(&first.bytes(protocol)[self.written..])
     }
 
-    /// Fills in what one write should carry and says how many slices that are.
+    /// Fills in the slices for one write and returns their number.
     pub(super) fn gather<'a>(&'a self, protocol: Protocol, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         let mut bytes = 0;
@@ -101,7 +102,7 @@ impl Backlog {
         count
     }
 
-    /// So many bytes went out.
+    /// Records that this many bytes were written.
     pub(super) fn advance(&mut self, mut count: usize, protocol: Protocol) {
         self.bytes -= count;
         while let Some(item) = &self.first {
@@ -114,21 +115,22 @@ impl Backlog {
             self.written = 0;
             self.first = self.rest.pop_front();
         }
-        // Nothing waits: the memory of the queue goes back.
+        // The queue is empty: free its memory.
         self.rest = VecDeque::new();
     }
 
-    /// Whether something critical waits behind other events that are not begun. The first event counts as begun.
+    /// Whether a critical event is queued behind other events that are not begun. The first event counts as
+    /// begun.
     pub(super) fn has_critical_behind_others(&self) -> bool {
-        let events = self.first.iter().chain(&self.rest).filter_map(Item::event);
+        let events = self.first.iter().chain(&self.rest).filter_map(BacklogItem::event);
         let waiting = events.skip(1).skip_while(|packet| packet.is_critical());
         waiting.skip(1).any(|packet| packet.is_critical())
     }
 
-    /// Drops all events after the first one, of which it gives the packet; nothing, if there is nothing to drop, or
-    /// more than can be taken back. What is no event stays.
+    /// Drops all events after the first one, and returns the packet of the first one. Returns `None` if there is
+    /// nothing to drop, or more than can be given back. Items that are not events stay.
     pub(super) fn withdraw(&mut self, protocol: Protocol) -> Option<Arc<Packet>> {
-        let mut events = self.first.iter().chain(&self.rest).filter_map(Item::event);
+        let mut events = self.first.iter().chain(&self.rest).filter_map(BacklogItem::event);
         let kept = Arc::clone(events.next()?);
         if !(1..=MAX_WITHDRAWN).contains(&events.count()) {
             return None;
@@ -146,7 +148,7 @@ impl Backlog {
         Some(kept)
     }
 
-    /// Drops everything except an item that is already half on the wire and must be finished.
+    /// Drops everything except an item that is partly written and must be finished.
     pub(super) fn drop_unbegun(&mut self, protocol: Protocol) {
         self.rest = VecDeque::new();
         if self.written == 0 {
@@ -162,11 +164,11 @@ mod tests {
 
     const PLAIN: Protocol = Protocol::SsePlain { named: false };
 
-    fn own(text: &str) -> Item {
-        Item::Own(text.as_bytes().into())
+    fn own(text: &str) -> BacklogItem {
+        BacklogItem::Own(text.as_bytes().into())
     }
 
-    fn waiting(backlog: &Backlog) -> String {
+    fn waiting(backlog: &WriteBacklog) -> String {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let count = backlog.gather(PLAIN, &mut slices);
         slices[..count].iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn partial_writes_lose_and_repeat_nothing() {
         for step in 1..12 {
-            let mut backlog = Backlog::default();
+            let mut backlog = WriteBacklog::default();
             for text in ["ab", "", "cdef", "g", "hijk"] {
                 backlog.push(own(text), PLAIN);
             }
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn dropping_keeps_what_is_half_written() {
-        let mut backlog = Backlog::default();
+        let mut backlog = WriteBacklog::default();
         for text in ["abc", "def"] {
             backlog.push(own(text), PLAIN);
         }
@@ -206,14 +208,14 @@ mod tests {
         assert!(backlog.is_empty());
     }
 
-    fn event(id: &str, is_critical: bool) -> Item {
+    fn event(id: &str, is_critical: bool) -> BacklogItem {
         let packet = Packet::new(id, format!("{{\"{id}\":1}}"));
-        Item::Packet(Arc::new(packet.critical(is_critical)))
+        BacklogItem::Packet(Arc::new(packet.critical(is_critical)))
     }
 
     #[test]
     fn what_is_withdrawn_leaves_the_first_event_and_what_is_no_event() {
-        let mut backlog = Backlog::default();
+        let mut backlog = WriteBacklog::default();
         backlog.push(own("beat;"), PLAIN);
         for id in ["evt_1", "evt_2"] {
             backlog.push(event(id, false), PLAIN);
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn critical_events_one_after_the_other_wait_for_nobody() {
-        let mut backlog = Backlog::default();
+        let mut backlog = WriteBacklog::default();
         for (id, is_critical) in [("evt_1", false), ("evt_2", true), ("evt_3", true)] {
             backlog.push(event(id, is_critical), PLAIN);
         }
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn more_than_can_be_taken_back_is_not_given_back() {
-        let mut backlog = Backlog::default();
+        let mut backlog = WriteBacklog::default();
         (0..=MAX_WITHDRAWN).for_each(|_| backlog.push(event("evt_1", false), PLAIN));
         backlog.push(event("evt_2", true), PLAIN);
         assert!(backlog.withdraw(PLAIN).is_none());
@@ -253,12 +255,12 @@ mod tests {
 
     #[test]
     fn both_bounds_are_noticed() {
-        let mut backlog = Backlog::default();
-        backlog.push(Item::Own(vec![0; MAX_BACKLOG_BYTES].into()), PLAIN);
+        let mut backlog = WriteBacklog::default();
+        backlog.push(BacklogItem::Own(vec![0; MAX_BACKLOG_BYTES].into()), PLAIN);
         assert!(!backlog.is_over());
         backlog.push(own("x"), PLAIN);
         assert!(backlog.is_over());
-        let mut backlog = Backlog::default();
+        let mut backlog = WriteBacklog::default();
         (0..MAX_BACKLOG_PACKETS).for_each(|_| backlog.push(own("x"), PLAIN));
         assert!(!backlog.is_over());
         backlog.push(own("x"), PLAIN);

@@ -1,5 +1,5 @@
-//! How connections end: the last bytes, the WebSocket close handshake in both directions (RFC 6455 §7),
-//! and patience with a bound.
+//! How connections end: the last bytes, the WebSocket close handshake in both directions (RFC 6455 §7), and a
+//! time limit for the peer.
 //!
 //! Each connection is reported gone exactly once.
 
@@ -7,29 +7,30 @@ use std::io;
 
 use serde_json::json;
 
-use super::backlog::Item;
-use super::connection::Phase;
+use super::backlog::BacklogItem;
+use super::connection::ConnectionPhase;
 use super::event_loop::EventLoop;
 use super::{MAX_CONNECTIONS, Report, Why};
 use crate::chunk::LAST_CHUNK;
 use crate::packet::Protocol;
 use crate::websocket::{self, Violation};
 
-/// The type of the message that ends a connection where the wire itself has no word for it. It has the code
-/// and the reason that a WebSocket would have (B.2.6).
+/// The type of the message that ends a connection on wires without a close frame. It carries the code and the
+/// reason that a WebSocket would have (B.2.6).
 pub const CLOSED: &str = "agentvoice:closed";
 
 impl EventLoop {
-    /// Ends an open connection from our side; reported when the peer has taken it or patience ends.
+    /// Ends an open connection from our side. It is reported when the peer has accepted the end or the time limit
+    /// is over.
     pub(super) fn end(
         &mut self,
-        place: usize,
+        index: usize,
         code: u16,
         reason: &str,
         after_flush: bool,
         why: Why,
     ) {
-        let connection = &mut self.connections[place];
+        let connection = &mut self.connections[index];
         if !connection.is_open() {
             return;
         }
@@ -45,9 +46,9 @@ impl EventLoop {
                 bytes.into_boxed_slice()
             }
             Protocol::Framed(framing) => {
-                // There is no word for the end but its message; nothing is heard after it.
-                if let Some(hearing) = &mut connection.hearing {
-                    hearing.is_heard_out = true;
+                // The message is the only way to end this wire; nothing is read after it.
+                if let Some(input) = &mut connection.input {
+                    input.is_done_reading = true;
                 }
                 let closed = json!({ "type": CLOSED, "code": code, "reason": reason });
                 let mut bytes = Vec::new();
@@ -55,9 +56,9 @@ impl EventLoop {
                 bytes.into_boxed_slice()
             }
         };
-        connection.push(Item::Own(last));
-        connection.phase = Phase::Ending;
-        connection.untold = Some(why);
+        connection.push(BacklogItem::Own(last));
+        connection.phase = ConnectionPhase::Ending;
+        connection.unreported = Some(why);
         let key = connection.key;
         let late_ms =
             u32::try_from(self.settings.close_timeout.as_millis()).unwrap_or(u32::MAX / 2);
@@ -66,102 +67,102 @@ impl EventLoop {
             self.leave_first();
         }
         if self.by_key.contains_key(&key) {
-            self.touch(place);
+            self.touch(index);
         }
     }
 
-    /// A peer broke a rule: it is told which, and not listened to again.
-    pub(super) fn violate(&mut self, place: usize, violation: Violation) {
+    /// Handles a peer that broke a rule: tells it which one, and ignores it from then on.
+    pub(super) fn violate(&mut self, index: usize, violation: Violation) {
         let why = Why::Violation(violation);
-        let connection = &mut self.connections[place];
+        let connection = &mut self.connections[index];
         if !connection.is_open() {
-            // Our own close is out; no other word is worth waiting for.
-            return self.leave(place, why);
+            // Our own close is sent; nothing else is worth waiting for.
+            return self.leave(index, why);
         }
-        if let Some(hearing) = &mut connection.hearing {
-            hearing.is_heard_out = true;
+        if let Some(input) = &mut connection.input {
+            input.is_done_reading = true;
         }
         let key = connection.key;
-        self.end(place, violation.close_code(), &violation.to_string(), false, why);
-        self.tell(place);
-        // At once: whoever goes on sending is let go before the end of the turn.
+        self.end(index, violation.close_code(), &violation.to_string(), false, why);
+        self.tell(index);
+        // Written at once: a peer that keeps sending is dropped before the end of the turn.
         if self.by_key.contains_key(&key) {
-            self.flush(place);
+            self.flush(index);
         }
     }
 
-    /// A WebSocket client sent its close frame: the answer to ours, or the first, which gets an answer.
-    pub(super) fn peer_closes(&mut self, place: usize, code: Option<u16>) {
-        let connection = &mut self.connections[place];
-        if let Some(hearing) = &mut connection.hearing {
-            hearing.is_heard_out = true;
-            hearing.has_peer_closed = true;
+    /// Handles a client's WebSocket close frame: the answer to ours, or the first one, which gets an answer.
+    pub(super) fn peer_closes(&mut self, index: usize, code: Option<u16>) {
+        let connection = &mut self.connections[index];
+        if let Some(input) = &mut connection.input {
+            input.is_done_reading = true;
+            input.has_peer_closed = true;
         }
-        if connection.phase == Phase::Ended {
-            self.leave(place, Why::ClosedByPeer { code });
+        if connection.phase == ConnectionPhase::Ended {
+            self.leave(index, Why::ClosedByPeer { code });
             return;
         }
-        // Without a code, 1005 stands for it here, which makes the answer as empty as the question.
-        self.end(place, code.unwrap_or(1005), "", false, Why::ClosedByPeer { code });
-        self.tell(place);
+        // 1005 stands for a missing code here, so that the answering close is empty too.
+        self.end(index, code.unwrap_or(1005), "", false, Why::ClosedByPeer { code });
+        self.tell(index);
     }
 
-    /// Nothing waits for this connection. If it was ending, its last bytes are out.
-    pub(super) fn all_is_written(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
-        if connection.phase != Phase::Ending {
+    /// Handles a connection whose queue is empty. If it was ending, its last bytes are sent.
+    pub(super) fn all_is_written(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if connection.phase != ConnectionPhase::Ending {
             return;
         }
-        connection.phase = Phase::Ended;
-        let (is_heard_out, has_peer_closed) = connection
-            .hearing
+        connection.phase = ConnectionPhase::Ended;
+        let (is_done_reading, has_peer_closed) = connection
+            .input
             .as_ref()
-            .map_or((true, false), |it| (it.is_heard_out, it.has_peer_closed));
+            .map_or((true, false), |it| (it.is_done_reading, it.has_peer_closed));
         if has_peer_closed {
-            self.leave(place, Why::ClosedByUs);
-        } else if is_heard_out {
-            // The peer sees the end and closes its side. Closing ours at once, with bytes of the peer
-            // unread, would make the kernel throw away what the peer has not read yet.
+            self.leave(index, Why::ClosedByUs);
+        } else if is_done_reading {
+            // The peer sees the end and closes its side. Closing ours at once, with unread bytes of the peer,
+            // would make the kernel discard what the peer has not read yet.
             match connection.stream.end_writing() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                    self.leave(place, Why::Failed(error.kind()));
+                    self.leave(index, Why::Failed(error.kind()));
                 }
                 _ => connection.is_blocked = connection.stream.has_unsent(),
             }
         }
     }
 
-    /// Reports a connection that is ending as gone already, because its peer has caused it.
-    fn tell(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        if let Some(why) = connection.untold.take() {
+    /// Reports an ending connection as gone already, because its peer has caused the end.
+    fn tell(&mut self, index: usize) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if let Some(why) = connection.unreported.take() {
             let connection = connection.key;
-            let subscriber = self.forget_subscriber(place);
+            let subscriber = self.forget_subscriber(index);
             self.report(Report::Gone { connection, subscriber, why });
         }
     }
 
-    /// Lets a connection go. If it was ending, it is for the reason that it had, not for this one.
-    pub(super) fn leave(&mut self, place: usize, why: Why) {
-        let was_open = self.connections[place].is_open();
-        let subscriber = self.forget_subscriber(place);
-        let mut connection = self.connections.remove(place);
+    /// Drops a connection. If it was ending, the earlier reason is reported, not this one.
+    pub(super) fn leave(&mut self, index: usize, why: Why) {
+        let was_open = self.connections[index].is_open();
+        let subscriber = self.forget_subscriber(index);
+        let mut connection = self.connections.remove(index);
         self.by_key.remove(&connection.key);
         connection.stream.deregister(self.poll.registry());
-        let why = if was_open { Some(why) } else { connection.untold };
+        let why = if was_open { Some(why) } else { connection.unreported };
         let key = connection.key;
-        // Closed before it is told, so that whoever hears it finds nothing left.
+        // Closed before it is reported, so that the receiver of the report finds nothing left.
         drop(connection);
         if let Some(why) = why {
             self.report(Report::Gone { connection: key, subscriber, why });
         }
     }
 
-    /// Lets those go who did not answer the end in time.
-    pub(super) fn leave_the_late(&mut self) {
+    /// Drops the connections whose peers did not answer the end in time.
+    pub(super) fn drop_late_connections(&mut self) {
         while let Some((at, _)) = self.ending.front() {
             let late_ms = self.now_ms.wrapping_sub(*at);
-            // Less than half the circle ahead means that the time has come.
+            // A difference of less than half the range means that the time has come.
             if late_ms > u32::MAX / 2 {
                 return;
             }
@@ -171,15 +172,15 @@ impl EventLoop {
 
     fn leave_first(&mut self) {
         let Some((_, key)) = self.ending.pop_front() else { return };
-        if let Some(place) = self.by_key.get(&key) {
-            self.leave(*place, Why::ClosedByUs);
+        if let Some(index) = self.by_key.get(&key) {
+            self.leave(*index, Why::ClosedByUs);
         }
     }
 
     pub(super) fn leave_all(&mut self, why: Why) {
-        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
-        for place in places {
-            self.leave(place, why);
+        let places: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
+        for index in places {
+            self.leave(index, why);
         }
     }
 }

@@ -1,87 +1,88 @@
-//! One connection of a loop: its socket, what waits for it, and how far its life has gone.
+//! One connection of a loop: its socket, its backlog, and its phase.
 //!
-//! It is kept small because there are many. It never speaks to the outside; the loop does.
+//! It is kept small because there are many. It reports nothing by itself; the loop does.
 
 use std::io::{self, IoSlice};
 
-use super::backlog::{Backlog, Item, MAX_SLICES};
-use super::socket::Stream;
+use super::backlog::{BacklogItem, MAX_SLICES, WriteBacklog};
+use super::socket::LoopSocket;
 use super::{ConnectionKey, Why};
 use crate::framed;
 use crate::packet::Protocol;
 use crate::websocket::{self, Incoming, Role, Violation};
 
-pub(super) struct Connection {
-    pub(super) stream: Stream,
-    pub(super) backlog: Backlog,
-    /// What is needed where the peer has something to say.
-    pub(super) hearing: Option<Box<Hearing>>,
+pub(super) struct WireConnection {
+    pub(super) stream: LoopSocket,
+    pub(super) backlog: WriteBacklog,
+    /// The state for reading messages, on wires where the peer sends any.
+    pub(super) input: Option<Box<PeerInput>>,
     pub(super) key: ConnectionKey,
     pub(super) subscriber: Option<u32>,
-    /// When something was last given to the kernel.
+    /// When bytes were last given to the kernel.
     pub(super) written_ms: u32,
-    /// How many bytes came that nobody reads.
+    /// How many bytes arrived that are not read as messages.
     pub(super) discarded_bytes: u32,
     pub(super) protocol: Protocol,
-    pub(super) phase: Phase,
-    /// Why it ends, while nobody has been told.
-    pub(super) untold: Option<Why>,
+    pub(super) phase: ConnectionPhase,
+    /// Why it ends, until that is reported.
+    pub(super) unreported: Option<Why>,
     pub(super) is_blocked: bool,
-    /// Someone waits for everything to be written.
+    /// The caller waits for everything to be written.
     pub(super) must_tell_written: bool,
-    pub(super) withdrawal: Withdrawal,
-    /// It is on the list of those to write to in this turn.
+    pub(super) withdrawal: WithdrawalState,
+    /// Whether it is on the list of connections to write to in this turn.
     pub(super) is_touched: bool,
 }
 
-/// How far the life of a connection has gone.
+/// The phase of a connection's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     Open,
-    /// The last bytes are waiting to be written; nothing may follow them.
+    /// The last bytes are queued; nothing may follow them.
     Ending,
     /// The last bytes are written; the peer has yet to end its side.
     Ended,
 }
 
-/// Whether what waits can be given back.
+/// Whether queued events can be given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Withdrawal {
+pub(super) enum WithdrawalState {
     Possible,
-    /// It was, and the caller has yet to take note of it. Until then, nothing that is delivered belongs here.
-    Untold,
-    /// Another subscriber was heard here before, so that what waits may not be this one's.
+    /// Events were given back, and the caller has yet to take note. Until then, events delivered here are
+    /// dropped.
+    Unacknowledged,
+    /// Another subscriber was attached here before, so the queued events may not belong to this one.
     Impossible,
 }
 
-/// How a peer is heard.
-pub(super) struct Hearing {
-    pub(super) decoder: Decoder,
-    /// Bytes that came after a message at which reading was paused.
+/// The state for reading a peer's messages.
+pub(super) struct PeerInput {
+    pub(super) decoder: PeerDecoder,
+    /// Bytes that arrived after a message at which reading was paused.
     pub(super) held: Vec<u8>,
     pub(super) is_paused: bool,
-    /// The peer's last word has been read: its close, or something that broke a rule.
-    pub(super) is_heard_out: bool,
+    /// Nothing more is read from the peer: its close or a violation was read, or we have ended the connection.
+    pub(super) is_done_reading: bool,
     pub(super) has_peer_closed: bool,
     pub(super) unanswered_pings: u8,
     count_in_window: u16,
     window_began_ms: u32,
 }
 
-impl Connection {
+impl WireConnection {
     pub(super) fn new(
-        stream: Stream,
+        stream: LoopSocket,
         key: ConnectionKey,
         protocol: Protocol,
         max_message_bytes: u32,
         now_ms: u32,
     ) -> Self {
-        let hearing = Decoder::new(protocol, max_message_bytes).map(|decoder| {
-            Box::new(Hearing {
+        let input = PeerDecoder::new(protocol, max_message_bytes).map(|decoder| {
+            Box::new(PeerInput {
                 decoder,
                 held: Vec::new(),
                 is_paused: false,
-                is_heard_out: false,
+                is_done_reading: false,
                 has_peer_closed: false,
                 unanswered_pings: 0,
                 count_in_window: 0,
@@ -90,42 +91,43 @@ impl Connection {
         });
         Self {
             stream,
-            backlog: Backlog::default(),
-            hearing,
+            backlog: WriteBacklog::default(),
+            input,
             key,
             subscriber: None,
             written_ms: now_ms,
             discarded_bytes: 0,
             protocol,
-            phase: Phase::Open,
-            untold: None,
+            phase: ConnectionPhase::Open,
+            unreported: None,
             is_blocked: false,
             must_tell_written: false,
-            withdrawal: Withdrawal::Possible,
+            withdrawal: WithdrawalState::Possible,
             is_touched: false,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == ConnectionPhase::Open
     }
 
-    /// Nobody is heard here any more. What waits was theirs: it is never given back in the name of another.
+    /// Detaches the subscriber. The queued events were for it, so they are never given back in the name of
+    /// another one.
     pub(super) fn lose_subscriber(&mut self) {
         self.subscriber = None;
-        self.withdrawal = Withdrawal::Impossible;
+        self.withdrawal = WithdrawalState::Impossible;
     }
 
-    pub(super) fn push(&mut self, item: Item) {
+    pub(super) fn push(&mut self, item: BacklogItem) {
         self.backlog.push(item, self.protocol);
     }
 
-    /// Whether something waits that the kernel has not taken.
+    /// Whether bytes are queued that the kernel has not accepted.
     pub(super) fn has_unsent(&self) -> bool {
         !self.backlog.is_empty() || self.stream.has_unsent()
     }
 
-    /// Writes until all is written or the kernel takes no more.
+    /// Writes until everything is written or the kernel accepts no more.
     pub(super) fn write_out(&mut self) -> io::Result<()> {
         loop {
             if self.backlog.is_empty() {
@@ -152,14 +154,14 @@ impl Connection {
     }
 }
 
-/// Reads messages, however they are framed.
-pub(super) enum Decoder {
+/// Reads messages in any framing.
+pub(super) enum PeerDecoder {
     WebSocket(websocket::Decoder),
     Framed(framed::Decoder),
 }
 
-impl Decoder {
-    /// None where a peer has nothing to say.
+impl PeerDecoder {
+    /// `None` on wires where the peer sends no messages.
     fn new(protocol: Protocol, max_message_bytes: u32) -> Option<Self> {
         match protocol {
             Protocol::SseChunked { .. } | Protocol::SsePlain { .. } => None,
@@ -177,7 +179,7 @@ impl Decoder {
         match self {
             Self::WebSocket(decoder) => decoder.next(bytes),
             Self::Framed(decoder) => match decoder.next(bytes) {
-                // Nothing in a frame is a sign of life, which needs no answer.
+                // An empty frame is a sign of life, which needs no answer.
                 Ok(Some(text)) if text.is_empty() => Ok(Some(Incoming::Pong(Vec::new()))),
                 Ok(text) => Ok(text.map(Incoming::Text)),
                 Err(framed::Violation::TooBig) => Err(Violation::TooBig),
@@ -187,8 +189,8 @@ impl Decoder {
     }
 }
 
-impl Hearing {
-    /// Counts something that came in and says whether it is still within the rate.
+impl PeerInput {
+    /// Counts an incoming message and returns whether the peer is still within its rate.
     pub(super) fn is_within_rate(&mut self, now_ms: u32, max_per_second: u16) -> bool {
         if now_ms.wrapping_sub(self.window_began_ms) >= 1000 {
             self.window_began_ms = now_ms;
@@ -205,8 +207,8 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        let websocket = size_of::<Connection>() + size_of::<Hearing>();
-        assert!(size_of::<Connection>() <= 152, "{}", size_of::<Connection>());
+        let websocket = size_of::<WireConnection>() + size_of::<PeerInput>();
+        assert!(size_of::<WireConnection>() <= 152, "{}", size_of::<WireConnection>());
         assert!(websocket <= 320, "{websocket}");
     }
 }

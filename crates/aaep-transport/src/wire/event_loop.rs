@@ -1,6 +1,6 @@
-//! The turns of the loop: wait, read, obey, write, look after the idle.
+//! The turns of the loop: wait, read, carry out commands, write, and send heartbeats.
 //!
-//! Everything that a turn brings for a connection is written at its end, at once. No step waits.
+//! Everything that a turn brings for a connection is written together at its end. No step blocks.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 use slab::Slab;
 
-use super::backlog::Item;
-use super::connection::{Connection, Withdrawal};
-use super::heartbeat::Sweep;
-use super::socket::{Socket, Stream};
+use super::backlog::BacklogItem;
+use super::connection::{WireConnection, WithdrawalState};
+use super::heartbeat::HeartbeatSweep;
+use super::socket::{LoopSocket, Socket};
 use super::{Command, ConnectionKey, Flow, MAX_CONNECTIONS, Report, Reports, Why, WireSettings};
 use crate::packet::Protocol;
 use crate::{chunk, sse};
 
-/// The token of the waker; connections have the index of their place.
+/// The token of the waker; a connection's token is its index.
 pub(super) const WAKE: Token = Token(usize::MAX);
 
-/// How many batches are obeyed before what they brought is written.
+/// How many batches are carried out before their results are written.
 const MAX_BATCHES_PER_TURN: usize = 64;
 
 const MAX_EVENTS_PER_TURN: usize = 1024;
 
 const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// How long a loop that nobody can tell anything any more goes on writing.
+/// How long a loop whose handles are all gone keeps writing.
 const ORPHAN_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct EventLoop {
@@ -39,21 +39,21 @@ pub(super) struct EventLoop {
     is_woken: Arc<AtomicBool>,
     reports: Box<dyn Reports>,
     pub(super) settings: WireSettings,
-    pub(super) connections: Slab<Connection>,
+    pub(super) connections: Slab<WireConnection>,
     pub(super) by_key: HashMap<ConnectionKey, usize>,
     by_subscriber: HashMap<u32, usize>,
-    /// Those to write to at the end of the turn.
+    /// The connections to write to at the end of the turn.
     touched: Vec<usize>,
-    /// Those that had more to read than a turn allows.
+    /// The connections that had more to read than a turn allows.
     pub(super) unread: Vec<ConnectionKey>,
-    /// Those that are ending, and when the patience with them ends.
+    /// The connections that are ending, and when their time limit ends.
     pub(super) ending: VecDeque<(u32, ConnectionKey)>,
     /// The one buffer that everything is read into.
     pub(super) read_buffer: Box<[u8]>,
-    pub(super) sweep: Sweep,
+    pub(super) sweep: HeartbeatSweep,
     started: Instant,
     pub(super) now_ms: u32,
-    /// When to leave whatever is still there.
+    /// When to drop all remaining connections.
     stop_at: Option<Instant>,
     has_more_commands: bool,
 }
@@ -71,7 +71,7 @@ impl EventLoop {
             commands,
             is_woken,
             reports,
-            sweep: Sweep::new(&settings),
+            sweep: HeartbeatSweep::new(&settings),
             settings,
             connections: Slab::new(),
             by_key: HashMap::new(),
@@ -90,44 +90,44 @@ impl EventLoop {
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         loop {
-            match self.poll.poll(&mut events, self.patience()) {
+            match self.poll.poll(&mut events, self.poll_timeout()) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => break,
-                _ => self.look_at_the_clock(),
+                _ => self.update_clock(),
             }
             for key in std::mem::take(&mut self.unread) {
-                if let Some(place) = self.by_key.get(&key) {
-                    self.read(*place);
+                if let Some(index) = self.by_key.get(&key) {
+                    self.read(*index);
                 }
             }
             for event in &events {
-                let Token(place) = event.token();
-                if event.token() == WAKE || !self.connections.contains(place) {
+                let Token(index) = event.token();
+                if event.token() == WAKE || !self.connections.contains(index) {
                     continue;
                 }
-                if event.is_writable() && self.connections[place].is_blocked {
-                    self.flush(place);
+                if event.is_writable() && self.connections[index].is_blocked {
+                    self.flush(index);
                 }
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.read(place);
+                    self.read(index);
                 }
             }
-            self.obey_all();
+            self.run_commands();
             self.write_all();
-            self.look_after_the_idle();
-            self.leave_the_late();
+            self.send_due_heartbeats();
+            self.drop_late_connections();
             if self.stop_at.is_some_and(|at| self.connections.is_empty() || Instant::now() >= at) {
                 break;
             }
         }
         self.has_more_commands = true;
         while std::mem::take(&mut self.has_more_commands) {
-            self.obey_all();
+            self.run_commands();
         }
         self.leave_all(Why::Stopped);
     }
 
-    /// How long to wait for something to happen.
-    fn patience(&self) -> Option<Duration> {
+    /// How long to wait for the next event.
+    fn poll_timeout(&self) -> Option<Duration> {
         if self.has_more_commands || !self.unread.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -136,27 +136,27 @@ impl EventLoop {
         [until_stop, until_sweep].into_iter().flatten().min()
     }
 
-    fn look_at_the_clock(&mut self) {
-        // It wraps after 49 days. Only differences of seconds are ever taken, wrapping too.
+    fn update_clock(&mut self) {
+        // It wraps after 49 days. Only differences of seconds are computed, which wrap too.
         let milliseconds = self.started.elapsed().as_millis() & u128::from(u32::MAX);
         self.now_ms = u32::try_from(milliseconds).expect("masked to its width");
     }
 
     fn write_all(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
-        for place in touched.drain(..) {
-            self.flush(place);
+        for index in touched.drain(..) {
+            self.flush(index);
         }
-        // Nothing is touched while writing; the list is kept for its memory.
+        // Nothing is touched while writing; the list is put back to reuse its memory.
         self.touched = touched;
     }
 
-    fn obey_all(&mut self) {
+    fn run_commands(&mut self) {
         self.is_woken.store(false, Ordering::SeqCst);
         self.has_more_commands = true;
         for _ in 0..MAX_BATCHES_PER_TURN {
             match self.commands.try_recv() {
-                Ok(batch) => batch.into_iter().for_each(|command| self.obey(command)),
+                Ok(batch) => batch.into_iter().for_each(|command| self.run_command(command)),
                 Err(TryRecvError::Empty) => {
                     self.has_more_commands = false;
                     return;
@@ -170,18 +170,18 @@ impl EventLoop {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn run_command(&mut self, command: Command) {
         match command {
             Command::Deliver { packet, to } => {
                 for subscriber in to {
-                    if let Some(place) = self.by_subscriber.get(&subscriber) {
-                        self.deliver(*place, &packet);
+                    if let Some(index) = self.by_subscriber.get(&subscriber) {
+                        self.deliver(*index, &packet);
                     }
                 }
             }
             Command::Send { connection, packet } => {
-                if let Some(place) = self.by_key.get(&connection) {
-                    self.push(*place, Item::Packet(packet));
+                if let Some(index) = self.by_key.get(&connection) {
+                    self.push(*index, BacklogItem::Packet(packet));
                 }
             }
             Command::Add { connection, socket, protocol, read_ahead } => {
@@ -189,34 +189,34 @@ impl EventLoop {
             }
             Command::Attach { connection, subscriber } => self.attach(connection, subscriber),
             Command::Detach { subscriber } => {
-                if let Some(place) = self.by_subscriber.remove(&subscriber) {
-                    self.connections[place].lose_subscriber();
+                if let Some(index) = self.by_subscriber.remove(&subscriber) {
+                    self.connections[index].lose_subscriber();
                 }
             }
             Command::Withdraw { connection } => {
-                if let Some(place) = self.by_key.get(&connection) {
-                    self.withdraw(*place);
+                if let Some(index) = self.by_key.get(&connection) {
+                    self.withdraw(*index);
                 }
             }
             Command::GoOn { connection } => {
-                if let Some(place) = self.by_key.get(&connection) {
-                    self.go_on(*place);
+                if let Some(index) = self.by_key.get(&connection) {
+                    self.go_on(*index);
                 }
             }
             Command::TellWhenWritten { subscriber } => {
-                if let Some(place) = self.by_subscriber.get(&subscriber).copied() {
-                    self.connections[place].must_tell_written = true;
-                    self.touch(place);
+                if let Some(index) = self.by_subscriber.get(&subscriber).copied() {
+                    self.connections[index].must_tell_written = true;
+                    self.touch(index);
                 }
             }
             Command::Resume { connection } => {
-                if let Some(place) = self.by_key.get(&connection) {
-                    self.resume(*place);
+                if let Some(index) = self.by_key.get(&connection) {
+                    self.resume(*index);
                 }
             }
             Command::Close { connection, code, reason, after_flush } => {
-                if let Some(place) = self.by_key.get(&connection) {
-                    self.end(*place, code, &reason, after_flush, Why::ClosedByUs);
+                if let Some(index) = self.by_key.get(&connection) {
+                    self.end(*index, code, &reason, after_flush, Why::ClosedByUs);
                 }
             }
             Command::Stop { grace } => self.stop(grace),
@@ -234,13 +234,13 @@ impl EventLoop {
             return;
         }
         if let Some(older) = self.by_key.get(&key) {
-            // Keys are unique unless the caller made one up; the newer connection counts.
+            // Keys are unique unless the caller invented one; the newer connection counts.
             self.leave(*older, Why::ClosedByUs);
         }
-        let place = self.connections.vacant_key();
+        let index = self.connections.vacant_key();
         let is_tls = matches!(socket, Socket::Tls(_));
-        let stream = Stream::new(socket).and_then(|mut stream| {
-            stream.register(self.poll.registry(), Token(place)).map(|()| stream)
+        let stream = LoopSocket::new(socket).and_then(|mut stream| {
+            stream.register(self.poll.registry(), Token(index)).map(|()| stream)
         });
         let stream = match stream {
             Ok(stream) => stream,
@@ -251,25 +251,25 @@ impl EventLoop {
             }
         };
         let max_bytes = self.settings.max_message_bytes;
-        let connection = Connection::new(stream, key, protocol, max_bytes, self.now_ms);
+        let connection = WireConnection::new(stream, key, protocol, max_bytes, self.now_ms);
         self.connections.insert(connection);
-        self.by_key.insert(key, place);
+        self.by_key.insert(key, index);
         if self.settings.retry_ms > 0
             && let Some(bytes) = retry(protocol, self.settings.retry_ms)
         {
-            self.push(place, Item::Own(bytes));
+            self.push(index, BacklogItem::Own(bytes));
         }
-        self.take(place, read_ahead);
-        // What TLS has already decrypted, or has yet to write, the poll knows nothing of.
+        self.take(index, read_ahead);
+        // The poll does not know about bytes that TLS has already decrypted or has yet to write.
         if is_tls && self.by_key.contains_key(&key) {
-            self.touch(place);
+            self.touch(index);
             self.unread.push(key);
         }
     }
 
     fn attach(&mut self, connection: ConnectionKey, subscriber: u32) {
-        let open = |place: &usize| self.connections[*place].is_open();
-        let Some(place) = self.by_key.get(&connection).copied().filter(open) else {
+        let open = |index: &usize| self.connections[*index].is_open();
+        let Some(index) = self.by_key.get(&connection).copied().filter(open) else {
             self.report(Report::Gone {
                 connection,
                 subscriber: Some(subscriber),
@@ -277,18 +277,18 @@ impl EventLoop {
             });
             return;
         };
-        let other = self.by_subscriber.insert(subscriber, place).filter(|other| *other != place);
+        let other = self.by_subscriber.insert(subscriber, index).filter(|other| *other != index);
         if let Some(other) = other {
             self.connections[other].lose_subscriber();
         }
         let previous =
-            self.connections[place].subscriber.filter(|previous| *previous != subscriber);
+            self.connections[index].subscriber.filter(|previous| *previous != subscriber);
         if let Some(previous) = previous {
             self.by_subscriber.remove(&previous);
-            self.connections[place].lose_subscriber();
+            self.connections[index].lose_subscriber();
         }
-        self.connections[place].subscriber = Some(subscriber);
-        if self.connections[place].is_blocked {
+        self.connections[index].subscriber = Some(subscriber);
+        if self.connections[index].is_blocked {
             self.report(Report::Blocked { connection, subscriber });
         }
     }
@@ -296,46 +296,46 @@ impl EventLoop {
     fn stop(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.stop_at = Some(self.stop_at.map_or(at, |earlier| earlier.min(at)));
-        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
-        for place in places {
-            self.end(place, 1001, "The hub is stopping.", true, Why::Stopped);
+        let places: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
+        for index in places {
+            self.end(index, 1001, "The hub is stopping.", true, Why::Stopped);
         }
     }
 
-    /// Puts something at the end of what waits for an open connection.
-    pub(super) fn push(&mut self, place: usize, item: Item) {
-        let connection = &mut self.connections[place];
+    /// Appends an item to the queue of an open connection.
+    pub(super) fn push(&mut self, index: usize, item: BacklogItem) {
+        let connection = &mut self.connections[index];
         if !connection.is_open() {
             return;
         }
         connection.push(item);
         let is_over = connection.backlog.is_over();
         if is_over && !connection.is_blocked {
-            self.flush(place);
+            self.flush(index);
         } else {
-            self.touch(place);
+            self.touch(index);
         }
-        if is_over && self.connections.get(place).is_some_and(|it| it.backlog.is_over()) {
-            self.connections[place].stream.forget_unsent();
-            self.leave(place, Why::TooSlow);
+        if is_over && self.connections.get(index).is_some_and(|it| it.backlog.is_over()) {
+            self.connections[index].stream.forget_unsent();
+            self.leave(index, Why::TooSlow);
         }
     }
 
-    /// Has something written at the end of the turn, unless the kernel has yet to make room.
-    pub(super) fn touch(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
+    /// Marks a connection to be written at the end of the turn, unless the kernel has no room.
+    pub(super) fn touch(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
         if !connection.is_touched && !connection.is_blocked {
             connection.is_touched = true;
-            self.touched.push(place);
+            self.touched.push(index);
         }
     }
 
-    pub(super) fn flush(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
+    pub(super) fn flush(&mut self, index: usize) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
         connection.is_touched = false;
         connection.written_ms = self.now_ms;
         if let Err(error) = connection.write_out() {
-            self.leave(place, Why::Failed(error.kind()));
+            self.leave(index, Why::Failed(error.kind()));
             return;
         }
         let is_blocked = connection.has_unsent();
@@ -344,21 +344,23 @@ impl EventLoop {
         let must_tell = has_changed || connection.must_tell_written;
         if has_changed
             && let Err(error) =
-                connection.stream.ask_writable(self.poll.registry(), Token(place), is_blocked)
+                connection.stream.ask_writable(self.poll.registry(), Token(index), is_blocked)
         {
-            self.leave(place, Why::Failed(error.kind()));
+            self.leave(index, Why::Failed(error.kind()));
             return;
         }
         let key = connection.key;
         match connection.subscriber.filter(|_| connection.is_open()) {
             Some(subscriber) if is_blocked && has_changed => {
                 self.report(Report::Blocked { connection: key, subscriber });
-                if self.connections[place].backlog.has_critical_behind_others() {
-                    self.withdraw(place);
+                if self.connections[index].backlog.has_critical_behind_others() {
+                    self.withdraw(index);
                 }
             }
             Some(subscriber)
-                if !is_blocked && must_tell && connection.withdrawal != Withdrawal::Untold =>
+                if !is_blocked
+                    && must_tell
+                    && connection.withdrawal != WithdrawalState::Unacknowledged =>
             {
                 connection.must_tell_written = false;
                 self.report(Report::Unblocked { connection: key, subscriber });
@@ -366,13 +368,13 @@ impl EventLoop {
             _ => {}
         }
         if !is_blocked {
-            self.all_is_written(place);
+            self.all_is_written(index);
         }
     }
 
-    /// Nothing will be delivered to the subscriber of this connection any more.
-    pub(super) fn forget_subscriber(&mut self, place: usize) -> Option<u32> {
-        let subscriber = self.connections[place].subscriber.take();
+    /// Detaches the subscriber of this connection, so that nothing is delivered to it any more.
+    pub(super) fn forget_subscriber(&mut self, index: usize) -> Option<u32> {
+        let subscriber = self.connections[index].subscriber.take();
         if let Some(subscriber) = &subscriber {
             self.by_subscriber.remove(subscriber);
         }
@@ -384,7 +386,7 @@ impl EventLoop {
     }
 }
 
-/// When to connect again, as a subscriber of server-sent events is told.
+/// The reconnection time, as a subscriber of server-sent events is told.
 fn retry(protocol: Protocol, milliseconds: u32) -> Option<Box<[u8]>> {
     let mut line = Vec::new();
     sse::retry(milliseconds, &mut line);

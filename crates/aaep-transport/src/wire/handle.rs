@@ -1,7 +1,7 @@
-//! Starting a loop and telling it things.
+//! Starts a loop and sends commands to it.
 //!
-//! Its queue is bounded by [`super::MAX_BATCHES`]. Who sends into a full one waits: that is the hub's own
-//! delivery thread, and waiting is how it learns that it is faster than the kernel.
+//! The queue is bounded by [`super::MAX_BATCHES`]. A sender waits when it is full: that is the hub's own delivery
+//! thread, which is slowed down in this way when it is faster than the kernel.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use mio::{Poll, Waker};
 use super::event_loop::{EventLoop, WAKE};
 use super::{Command, ConnectionKey, MAX_BATCHES, Reports, WireSettings};
 
-/// How many bits of a key count connections; those above are the number of the loop.
+/// How many bits of a key count connections; the bits above are the number of the loop.
 const COUNTER_BITS: u32 = 48;
 
 /// A running loop.
@@ -25,29 +25,29 @@ pub struct Wire {
     thread: JoinHandle<()>,
 }
 
-/// How a loop is told things. Clones tell the same loop; when the last one is gone, the loop stops.
+/// Sends commands to a loop. All clones refer to the same loop; when the last one is dropped, the loop stops.
 #[derive(Debug, Clone)]
 pub struct WireHandle {
-    /// Dropped before the alarm, which then makes the loop see that nobody is left.
+    /// Dropped before the waker, which then makes the loop notice that no handle is left.
     commands: SyncSender<Vec<Command>>,
-    alarm: Alarm,
-    /// The loop has been woken and has not yet looked.
+    waker_guard: WakeOnDrop,
+    /// Whether the loop has been woken and has not looked yet.
     is_woken: Arc<AtomicBool>,
     next_key: Arc<AtomicU64>,
 }
 
 /// Wakes the loop, also when it is dropped.
 #[derive(Debug, Clone)]
-struct Alarm(Arc<Waker>);
+struct WakeOnDrop(Arc<Waker>);
 
-impl Drop for Alarm {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        // There is nothing to do about a failure.
+        // Nothing can be done about a failure.
         let _ = self.0.wake();
     }
 }
 
-/// The loop has stopped and takes no commands. Start another one.
+/// The loop has stopped and accepts no commands. Start another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireStopped;
 
@@ -69,7 +69,8 @@ impl Wire {
         let number = settings.number;
         let event_loop =
             EventLoop::new(poll, received, Arc::clone(&is_woken), settings, Box::new(reports));
-        // The loop keeps the waker too: dropped with the last handle, it would take its last call along.
+        // The loop keeps the waker too: if the waker were dropped with the last handle, its last wake-up would be
+        // lost.
         let kept = Arc::clone(&waker);
         let thread =
             thread::Builder::new().name(format!("aaep-wire-{number}")).spawn(move || {
@@ -78,18 +79,18 @@ impl Wire {
             })?;
         let next_key = Arc::new(AtomicU64::new(u64::from(number) << COUNTER_BITS));
         Ok(Self {
-            handle: WireHandle { commands, alarm: Alarm(waker), is_woken, next_key },
+            handle: WireHandle { commands, waker_guard: WakeOnDrop(waker), is_woken, next_key },
             thread,
         })
     }
 
-    /// How to tell it things.
+    /// The handle that sends commands to the loop.
     pub fn handle(&self) -> &WireHandle {
         &self.handle
     }
 
-    /// Waits until the loop has ended after [`Command::Stop`] or when no other handle is left. Says
-    /// whether it ended as it should.
+    /// Waits until the loop has ended after [`Command::Stop`] or because no other handle is left. Returns whether
+    /// it ended without a panic.
     pub fn join(self) -> bool {
         let Self { handle, thread } = self;
         drop(handle);
@@ -103,20 +104,19 @@ impl WireHandle {
         self.next_key.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Which loop a key belongs to.
+    /// The number of the loop that a key belongs to.
     pub fn loop_number(key: ConnectionKey) -> u16 {
         let [high, low, ..] = key.to_be_bytes();
         u16::from_be_bytes([high, low])
     }
 
-    /// Tells the loop several things at once. What they bring for one connection goes out in one write.
+    /// Sends several commands at once. Their results for one connection are sent in one write.
     ///
-    /// Waits while [`MAX_BATCHES`] batches are waiting already, so it must not be called from
-    /// [`Reports::report`].
+    /// Waits while [`MAX_BATCHES`] batches are queued, so it must not be called from [`Reports::report`].
     pub fn send(&self, commands: Vec<Command>) -> Result<(), WireStopped> {
         self.commands.send(commands).map_err(|_| WireStopped)?;
         if !self.is_woken.swap(true, Ordering::SeqCst) {
-            self.alarm.0.wake().map_err(|_| WireStopped)?;
+            self.waker_guard.0.wake().map_err(|_| WireStopped)?;
         }
         Ok(())
     }

@@ -1,45 +1,45 @@
-//! Signs of life for the idle, from one coarse sweep over all connections.
+//! Signs of life for idle connections, from one coarse sweep over all connections.
 //!
-//! A write costs nothing for it beyond noting the time. Each sweep looks at a small part of the
-//! connections, so that none of them delays an event by much.
+//! A write only has to note the time. Each sweep visits a small part of the connections, so that it hardly delays
+//! an event.
 
 use std::time::Duration;
 
-use super::backlog::Item;
+use super::backlog::BacklogItem;
 use super::event_loop::EventLoop;
 use super::{MAX_HEARTBEAT, Why, WireSettings};
 use crate::packet::Protocol;
 use crate::{chunk, sse, websocket};
 
-/// How often every connection is looked at within the time of one heartbeat.
+/// How often every connection is visited within one heartbeat.
 const VISITS_PER_HEARTBEAT: u32 = 4;
 
-/// Into how many parts one look at all connections is cut.
+/// Into how many parts one round of visits is divided.
 const PARTS: u32 = 8;
 
-/// How many pings a WebSocket client may leave without a sign of life.
+/// How many pings a WebSocket client may leave unanswered.
 const MAX_UNANSWERED_PINGS: u8 = 2;
 
-/// Where the sweep is.
-pub(super) struct Sweep {
+/// The position of the sweep.
+pub(super) struct HeartbeatSweep {
     part_ms: u32,
     /// How long a connection must have been idle to get a sign of life at a visit.
     due_ms: u32,
     next_at_ms: u32,
-    place: usize,
+    index: usize,
 }
 
-impl Sweep {
+impl HeartbeatSweep {
     pub(super) fn new(settings: &WireSettings) -> Self {
         let heartbeat_ms = settings.heartbeat.min(MAX_HEARTBEAT).as_millis();
         let heartbeat_ms = u32::try_from(heartbeat_ms).expect("at most fifteen seconds");
         let part_ms = (heartbeat_ms / VISITS_PER_HEARTBEAT / PARTS).max(1);
         // Early by one round of visits and one part, so that it is never late.
         let early_ms = part_ms * (PARTS + 1);
-        Self { part_ms, due_ms: heartbeat_ms.saturating_sub(early_ms), next_at_ms: 0, place: 0 }
+        Self { part_ms, due_ms: heartbeat_ms.saturating_sub(early_ms), next_at_ms: 0, index: 0 }
     }
 
-    /// How long until the next part.
+    /// The time until the next part.
     pub(super) fn wait(&self, now_ms: u32) -> Duration {
         let wait_ms = self.next_at_ms.wrapping_sub(now_ms);
         Duration::from_millis(u64::from(if wait_ms > self.part_ms { 0 } else { wait_ms }))
@@ -48,20 +48,20 @@ impl Sweep {
 
 impl EventLoop {
     /// Sweeps as many parts as are due, after a long turn at most all of them.
-    pub(super) fn look_after_the_idle(&mut self) {
+    pub(super) fn send_due_heartbeats(&mut self) {
         for _ in 0..PARTS {
             if !self.sweep.wait(self.now_ms).is_zero() {
                 return;
             }
             let count = self.connections.capacity().div_ceil(PARTS as usize);
             let from =
-                if self.sweep.place < self.connections.capacity() { self.sweep.place } else { 0 };
-            for place in from..from + count {
-                if self.connections.contains(place) {
-                    self.visit(place);
+                if self.sweep.index < self.connections.capacity() { self.sweep.index } else { 0 };
+            for index in from..from + count {
+                if self.connections.contains(index) {
+                    self.visit(index);
                 }
             }
-            self.sweep.place = from + count;
+            self.sweep.index = from + count;
             let missed_ms = self.now_ms.wrapping_sub(self.sweep.next_at_ms);
             let is_far_behind = missed_ms > self.sweep.part_ms * PARTS;
             let from_ms = if is_far_behind { self.now_ms } else { self.sweep.next_at_ms };
@@ -69,25 +69,25 @@ impl EventLoop {
         }
     }
 
-    fn visit(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
+    fn visit(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
         let idle_ms = self.now_ms.wrapping_sub(connection.written_ms);
         if idle_ms < self.sweep.due_ms || connection.is_blocked || !connection.is_open() {
             return;
         }
-        if let Some(hearing) = &mut connection.hearing
+        if let Some(input) = &mut connection.input
             && connection.protocol == Protocol::WebSocket
-            && !hearing.is_paused
+            && !input.is_paused
         {
-            if hearing.unanswered_pings >= MAX_UNANSWERED_PINGS {
-                self.leave(place, Why::Silent);
+            if input.unanswered_pings >= MAX_UNANSWERED_PINGS {
+                self.leave(index, Why::Silent);
                 return;
             }
-            hearing.unanswered_pings += 1;
+            input.unanswered_pings += 1;
         }
         let sign = sign_of_life(connection.protocol);
-        connection.push(Item::Own(sign));
-        self.flush(place);
+        connection.push(BacklogItem::Own(sign));
+        self.flush(index);
     }
 }
 
@@ -97,7 +97,7 @@ fn sign_of_life(protocol: Protocol) -> Box<[u8]> {
         Protocol::SseChunked { .. } => chunk::chunk(sse::HEARTBEAT, &mut bytes),
         Protocol::SsePlain { .. } => bytes.extend_from_slice(sse::HEARTBEAT),
         Protocol::WebSocket => websocket::ping(b"", None, &mut bytes),
-        // On one machine the kernel says at once that a peer is gone.
+        // On one machine the kernel reports at once that a peer is gone.
         Protocol::Framed(_) => {}
     }
     bytes.into_boxed_slice()

@@ -1,8 +1,8 @@
-//! Two sockets that are connected with each other, for wires that are no plain socket themselves: gRPC, the
-//! standard input and output of a process, a named pipe.
+//! Two sockets connected with each other, for wires that are not a plain socket themselves: gRPC, the standard
+//! input and output of a process, a named pipe.
 //!
-//! One end goes into a loop, like any other connection, so that there is one code for what waits, for slow
-//! readers and for the end. Whoever holds the other end copies messages between it and the wire.
+//! One end goes into a loop like any other connection, so that the same code handles backlogs, slow readers and
+//! closing. The owner of the other end copies messages between it and the wire.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use socket2::SockRef;
 
 use super::Socket;
 
-/// How many bytes may wait between the two ends on their way out of a loop, so that an urgent event never
-/// waits behind more. The kernel counts its own needs too and may make it twice that.
+/// How many bytes may be buffered between the two ends on their way out of a loop, so that a critical event never
+/// waits behind more. The kernel also counts its own overhead and may double it.
 const PAIR_BYTES: usize = 32 << 10;
 
 /// The end that is not in a loop.
@@ -22,20 +22,20 @@ pub type PairEnd = tokio::net::UnixStream;
 #[cfg(not(unix))]
 pub type PairEnd = tokio::net::TcpStream;
 
-/// Two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
+/// Makes two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
 #[cfg(unix)]
 pub fn pair() -> io::Result<(Socket, PairEnd)> {
     let (one, other) = std::os::unix::net::UnixStream::pair()?;
     other.set_nonblocking(true)?;
-    // Without it more waits there; nothing worse.
+    // If this fails, more is buffered there; nothing worse happens.
     let _ = SockRef::from(&one).set_send_buffer_size(PAIR_BYTES);
     Ok((Socket::Unix(one), PairEnd::from_std(other)?))
 }
 
-/// Two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
+/// Makes two ends: one for a loop, one to copy from and to. Must be called within a tokio runtime.
 ///
-/// Where there are no pairs of sockets, both ends meet on a port of this machine, and whoever else comes to
-/// that port in between is turned away.
+/// On systems without socket pairs, both ends meet on a port of this machine, and any other connection to that
+/// port in between is refused.
 #[cfg(not(unix))]
 pub fn pair() -> io::Result<(Socket, PairEnd)> {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};

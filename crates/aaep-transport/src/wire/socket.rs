@@ -1,7 +1,7 @@
-//! The kinds of sockets that a loop owns, and reading and writing them without waiting.
+//! The kinds of sockets that a loop owns, with non-blocking reads and writes.
 //!
-//! TLS is rustls without its own I/O: what it encrypted and could not write stays with it until the socket
-//! takes it. It never decides what a failure means.
+//! TLS is rustls without its own I/O: bytes that it encrypted but could not write stay with it until the socket
+//! accepts them. This module never decides what a failure means.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -15,8 +15,7 @@ use mio::{Interest, Registry, Token};
 use rustls::ServerConnection;
 use socket2::SockRef;
 
-/// How many bytes may wait in the kernel without being on their way, so that an urgent event never waits
-/// behind megabytes.
+/// How many unsent bytes the kernel may buffer, so that a critical event never waits behind megabytes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const MAX_UNSENT_BYTES: u32 = 16 << 10;
 
@@ -24,7 +23,7 @@ const MAX_UNSENT_BYTES: u32 = 16 << 10;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How many bytes rustls may hold for a connection before it is asked to write them.
+/// How many bytes rustls may buffer for a connection before it must write them.
 const MAX_TLS_BUFFER_BYTES: usize = 64 << 10;
 
 /// A connected socket to hand over to a loop.
@@ -34,7 +33,7 @@ pub enum Socket {
     /// A Unix socket.
     #[cfg(unix)]
     Unix(UnixStream),
-    /// TCP with TLS, its handshake done.
+    /// TCP with TLS, after the handshake.
     Tls(Box<(TcpStream, ServerConnection)>),
 }
 
@@ -50,19 +49,19 @@ impl fmt::Debug for Socket {
 }
 
 /// A socket in a loop.
-pub(super) enum Stream {
+pub(super) enum LoopSocket {
     Tcp(mio::net::TcpStream),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
-    Tls(Box<Tls>),
+    Tls(Box<TlsSocket>),
 }
 
-pub(super) struct Tls {
+pub(super) struct TlsSocket {
     tcp: mio::net::TcpStream,
     session: ServerConnection,
 }
 
-impl Stream {
+impl LoopSocket {
     pub(super) fn new(socket: Socket) -> io::Result<Self> {
         Ok(match socket {
             Socket::Tcp(tcp) => Self::Tcp(prepare(tcp)?),
@@ -74,13 +73,13 @@ impl Stream {
             Socket::Tls(parts) => {
                 let (tcp, mut session) = *parts;
                 session.set_buffer_limit(Some(MAX_TLS_BUFFER_BYTES));
-                Self::Tls(Box::new(Tls { tcp: prepare(tcp)?, session }))
+                Self::Tls(Box::new(TlsSocket { tcp: prepare(tcp)?, session }))
             }
         })
     }
 
-    /// TCP says that it is writable only after it was full, so it may be asked once and for all. A Unix
-    /// socket says so after every read of the peer, so it is asked only while something waits.
+    /// TCP reports that it is writable only after it was full, so writability is requested once for good. A Unix
+    /// socket reports it after every read of the peer, so it is requested only while bytes are queued.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let both = Interest::READABLE | Interest::WRITABLE;
         match self {
@@ -91,7 +90,7 @@ impl Stream {
         }
     }
 
-    /// Asks to be told when there is room, or no longer.
+    /// Requests or cancels notifications that the socket is writable.
     pub(super) fn ask_writable(
         &mut self,
         registry: &Registry,
@@ -113,7 +112,7 @@ impl Stream {
     }
 
     pub(super) fn deregister(&mut self, registry: &Registry) {
-        // Closing the socket would do as well; there is nothing to do about a failure.
+        // Closing the socket has the same effect; nothing can be done about a failure.
         let _ = match self {
             Self::Tcp(tcp) => registry.deregister(tcp),
             #[cfg(unix)]
@@ -122,7 +121,7 @@ impl Stream {
         };
     }
 
-    /// Reads what is there. Zero bytes mean that the peer writes no more.
+    /// Reads the available bytes. Zero bytes mean that the peer writes no more.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(tcp) => tcp.read(into),
@@ -152,7 +151,7 @@ impl Stream {
         }
     }
 
-    /// Writes what TLS still holds.
+    /// Writes the bytes that TLS still holds.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tls(tls) => tls.flush(),
@@ -160,12 +159,12 @@ impl Stream {
         }
     }
 
-    /// Whether bytes that were taken have not reached the kernel.
+    /// Whether accepted bytes have not reached the kernel.
     pub(super) fn has_unsent(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.session.wants_write())
     }
 
-    /// Says that nothing more will be written.
+    /// Tells the peer that nothing more will be written.
     pub(super) fn end_writing(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
@@ -179,7 +178,7 @@ impl Stream {
         }
     }
 
-    /// Lets the kernel forget what a peer did not read, as soon as the socket is closed.
+    /// Lets the kernel discard bytes that the peer did not read, as soon as the socket is closed.
     pub(super) fn forget_unsent(&self) {
         let tcp = match self {
             Self::Tcp(tcp) => tcp,
@@ -187,17 +186,17 @@ impl Stream {
             #[cfg(unix)]
             Self::Unix(_) => return,
         };
-        // Without it the kernel keeps the bytes for a while; nothing worse.
+        // If this fails, the kernel keeps the bytes for a while; nothing worse happens.
         let _ = SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
     }
 }
 
-impl Tls {
+impl TlsSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The peer closed TCP without saying so in TLS. It is gone either way.
+                // The peer closed TCP without a TLS close. It is gone either way.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 done => return done,
             }
@@ -223,7 +222,7 @@ fn prepare(tcp: TcpStream) -> io::Result<mio::net::TcpStream> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let socket = SockRef::from(&tcp);
-        // Both make it better where they are known; without them it still works.
+        // Both options only help; the connection works without them.
         let _ = socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
         let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIMEOUT));
     }

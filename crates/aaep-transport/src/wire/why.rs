@@ -1,6 +1,6 @@
 //! Why a connection ended, as data and as a sentence.
 //!
-//! It never carries a peer's words, so it can go into a log as it is.
+//! It never contains a peer's words, so it can be logged unchanged.
 
 use std::fmt;
 use std::io;
@@ -12,16 +12,16 @@ use crate::websocket::Violation;
 pub enum Why {
     /// The peer ended it.
     ClosedByPeer {
-        /// The code of its WebSocket close frame, where there was one.
+        /// The code of its WebSocket close frame, if there was one.
         code: Option<u16>,
     },
     /// The caller ended it with [`super::Command::Close`].
     ClosedByUs,
     /// The loop was stopped.
     Stopped,
-    /// More waited for it than [`super::MAX_BACKLOG_BYTES`] or [`super::MAX_BACKLOG_PACKETS`].
+    /// More was queued for it than [`super::MAX_BACKLOG_BYTES`] or [`super::MAX_BACKLOG_PACKETS`] allow.
     TooSlow,
-    /// A WebSocket client answered neither of two pings.
+    /// A WebSocket client did not answer two pings.
     Silent,
     /// A WebSocket client broke a rule.
     Violation(Violation),
@@ -29,9 +29,9 @@ pub enum Why {
     UnexpectedBytes,
     /// The socket failed.
     Failed(io::ErrorKind),
-    /// The loop has [`super::MAX_CONNECTIONS`] already.
+    /// The loop already has [`super::MAX_CONNECTIONS`].
     Full,
-    /// A subscriber was attached to a connection that does not exist, or no longer.
+    /// A subscriber was attached to a connection that does not exist (any more).
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Where to fetch from: an http or https address, taken apart once.
+//! Where to fetch from: an http or https address, parsed once.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,23 +14,23 @@ pub const MAX_ADDRESS_BYTES: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     is_https: bool,
-    /// Lower case, an IPv6 address without its brackets.
+    /// Lower case; an IPv6 address without its brackets.
     host: String,
     port: u16,
-    /// With its query.
+    /// Includes the query.
     path: String,
 }
 
 /// Why a text is not such an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressError {
-    /// It is not an absolute URI, or too long a one.
+    /// It is not an absolute URI, or it is too long.
     Form,
     /// It is neither http nor https.
     Scheme,
-    /// It carries a name and password.
+    /// It contains a user name or password.
     Credentials,
-    /// The host is missing or cannot be one.
+    /// The host is missing or not valid.
     Host,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for AddressError {
 impl std::error::Error for AddressError {}
 
 impl Address {
-    /// Parses an absolute address. A fragment is dropped, as it is never sent.
+    /// Parses an absolute address. A fragment is dropped, because it is never sent.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         if text.len() > MAX_ADDRESS_BYTES {
             return Err(AddressError::Form);
@@ -74,7 +74,7 @@ impl Address {
         if host.is_empty() {
             return Err(AddressError::Host);
         }
-        // Read here, because the parser takes a port that is out of range for none at all.
+        // Parsed here, because the library treats a port that is out of range as missing.
         let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
         let port = match after_host.strip_prefix(':') {
             Some(port) => port.parse().map_err(|_| AddressError::Host)?,
@@ -86,8 +86,8 @@ impl Address {
         Ok(Address { is_https, host: host.to_ascii_lowercase(), port, path })
     }
 
-    /// Parses an address, or a host alone, to which `path` is added. A host without a scheme is
-    /// asked over https, this machine itself over http.
+    /// Parses an address, or a host alone, to which `path` is added. A host without a scheme uses https, this
+    /// machine itself uses http.
     pub fn parse_or_host(text: &str, path: &str) -> Result<Self, AddressError> {
         let mut address = if text.contains("://") {
             Address::parse(text)?
@@ -111,12 +111,12 @@ impl Address {
         self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
-    /// The host, an IPv6 address without its brackets.
+    /// The host; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, said or implied.
+    /// The port, given or implied.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -136,13 +136,13 @@ impl Address {
         }
     }
 
-    /// Scheme, host and port: whom one talks to.
+    /// Scheme, host and port.
     pub fn origin(&self) -> String {
         let scheme = if self.is_https { "https" } else { "http" };
         format!("{scheme}://{}", self.authority())
     }
 
-    /// Where a redirect from here leads, if it stays with the same origin.
+    /// The target of a redirect from here, if it stays within the same origin.
     pub(super) fn redirect(&self, location: &str) -> Result<Address, FetchError> {
         let to = if location.starts_with('/') && !location.starts_with("//") {
             Address::parse(&format!("{}{location}", self.origin()))

@@ -14,23 +14,23 @@ pub enum FetchError {
     Address(AddressError),
     /// The address is plain HTTP to another machine.
     PlainHttp(String),
-    /// The host has no address that may be called.
+    /// The host has no address that may be used.
     NoAddress(String),
-    /// The host does not answer the call.
+    /// The host does not accept the connection.
     Connect(io::Error),
     /// The operating system has no roots of trust.
     NoRoots,
     /// The certificate of the host is not trusted, or the host does not speak TLS.
     Tls(io::Error),
-    /// The host does not speak HTTP, or hung up.
+    /// The host does not speak HTTP, or closed the connection.
     Http(hyper::Error),
-    /// The host answered with another status than 200.
+    /// The host answered with a status other than 200.
     Status(u16),
     /// The document has more than [`MAX_BYTES`].
     TooLarge,
     /// The host took longer than [`TIMEOUT`].
     TooSlow,
-    /// The host sends the caller to another host, or away from TLS.
+    /// The host redirects to another host, or away from TLS.
     RedirectElsewhere(String),
     /// The host redirects more than [`MAX_REDIRECTS`] times.
     TooManyRedirects,

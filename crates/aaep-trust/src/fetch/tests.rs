@@ -1,4 +1,4 @@
-//! Fetching from servers that behave, stall, flood, redirect, hang up, and have the wrong certificate.
+//! Fetching from servers that behave, stall, flood, redirect, close early, and have the wrong certificate.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> String {
     String::from_utf8(head).expect("ASCII")
 }
 
-/// A server on this machine that gives each caller the next answer and hangs up; what it was asked
-/// comes back when it ends.
+/// A server on this machine that gives each client the next answer and closes. It returns the requests that it
+/// received when it ends.
 async fn serve(answers: Vec<Vec<u8>>) -> (Address, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -37,7 +37,7 @@ async fn serve(answers: Vec<Vec<u8>>) -> (Address, tokio::task::JoinHandle<Vec<S
         for answer in answers {
             let (mut stream, _) = listener.accept().await.expect("a caller");
             requests.push(read_request(&mut stream).await);
-            // A caller that has heard enough hangs up; that is its right.
+            // A client that has read enough may close the connection.
             let _ = stream.write_all(&answer).await;
         }
         requests
@@ -50,8 +50,8 @@ fn asked() -> Request<String> {
     request(&address, "application/json").expect("a request")
 }
 
-/// One exchange over a pipe, with what the server does written out.
-async fn over_pipe<F>(server: impl FnOnce(DuplexStream) -> F) -> Result<Answer, FetchError>
+/// One exchange over a pipe, with a server that the test writes out.
+async fn over_pipe<F>(server: impl FnOnce(DuplexStream) -> F) -> Result<FetchAnswer, FetchError>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -80,7 +80,7 @@ async fn a_server_that_stalls_is_given_up_after_ten_seconds() {
     });
     assert!(matches!(silent.await, Err(FetchError::TooSlow)));
     assert_eq!(began.elapsed(), TIMEOUT);
-    // One byte a second keeps a connection alive, and must not keep the caller.
+    // One byte a second keeps a connection alive, but must not keep the client waiting.
     let dripping = over_pipe(|mut far| async move {
         read_request(&mut far).await;
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n";
@@ -99,7 +99,7 @@ async fn ten_megabytes_are_not_read() {
     let (address, _served) = serve(vec![announced]).await;
     let result = Client::new().get(&address, "*/*").await;
     assert!(matches!(result, Err(FetchError::TooLarge)), "{result:?}");
-    // The same without saying beforehand how much it will be.
+    // The same without a declared length.
     let flooding = over_pipe(|mut far| async move {
         read_request(&mut far).await;
         let _ = far.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
@@ -165,7 +165,7 @@ async fn a_status_is_told() {
     assert!(matches!(result, Err(FetchError::Status(404))), "{result:?}");
 }
 
-/// A TLS server on this machine with a certificate of its own for this name.
+/// A TLS server on this machine with its own certificate for this name.
 async fn serve_tls(name: &str, answers: Vec<Vec<u8>>) -> (u16, RootCertStore) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

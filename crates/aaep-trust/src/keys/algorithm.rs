@@ -1,14 +1,14 @@
-//! The signature algorithms of §10.4.1: which we sign with, and which we take from others.
+//! The signature algorithms of §10.4.1: those that we sign with, and those that we accept.
 //!
-//! Everything else, `none` and every shared-secret algorithm among it, has no name here and can
-//! therefore not be asked for.
+//! All others, including `none` and every shared-secret algorithm, have no name here and can therefore not be
+//! requested.
 
 use std::fmt;
 
 /// An algorithm whose signatures we verify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// ECDSA on the curve P-256 with SHA-256, the one that §10.4.1 recommends.
+    /// ECDSA on the curve P-256 with SHA-256, which §10.4.1 recommends.
     Es256,
     /// Ed25519.
     EdDsa,
@@ -17,7 +17,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name in a JWS header, if it is one that we take. RFC 9864 calls Ed25519 by its own name.
+    /// Parses the name in a JWS header, if we accept it. RFC 9864 calls Ed25519 by its own name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "ES256" => Some(Algorithm::Es256),
@@ -46,7 +46,7 @@ impl fmt::Display for Algorithm {
 /// An algorithm that we make keys for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SigningAlgorithm {
-    /// ECDSA on the curve P-256 with SHA-256, the one that §10.4.1 recommends.
+    /// ECDSA on the curve P-256 with SHA-256, which §10.4.1 recommends.
     #[default]
     Es256,
     /// Ed25519.

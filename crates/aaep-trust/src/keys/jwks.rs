@@ -1,7 +1,7 @@
 //! A JWKS (RFC 7517): the public keys that a producer publishes, read with suspicion.
 //!
-//! Keys of kinds that we do not use are passed over. A set that could mean two things, or that
-//! shows a private key, is refused as a whole.
+//! Keys of kinds that we do not use are skipped. A set that is ambiguous, or that shows a private key, is refused
+//! as a whole.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ const PRIVATE_MEMBERS: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 /// One published key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jwk {
-    /// What the producer calls the key.
+    /// The producer's name for the key.
     pub kid: String,
     /// The key.
     pub key: PublicKey,
@@ -47,11 +47,11 @@ pub enum JwksError {
     NotJson,
     /// An object in it has the same member twice.
     DuplicateMember,
-    /// It is JSON without a list called `keys`, or something in the list is not an object.
+    /// It is JSON without a list called `keys`, or an entry of the list is not an object.
     NotAKeySet,
     /// It has more keys than [`MAX_JWKS_KEYS`].
     TooManyKeys(usize),
-    /// It shows a private key to the world.
+    /// It publishes a private key.
     HoldsPrivateKey(String),
     /// Two keys have the same `kid`.
     SameKidTwice(String),
@@ -119,7 +119,7 @@ impl Jwks {
         Ok(Jwks { keys })
     }
 
-    /// The key of this name.
+    /// The key with this `kid`.
     pub fn find(&self, kid: &str) -> Option<&Jwk> {
         self.keys.iter().find(|jwk| jwk.kid == kid)
     }
@@ -130,7 +130,7 @@ impl Jwks {
     }
 }
 
-/// The key of a JWK; nothing if it is not for verifying, or of a kind that we do not use.
+/// The key of a JWK; `None` if it is not for verifying, or of a kind that we do not use.
 fn read_key(jwk: &Map<String, Value>) -> Result<Option<Jwk>, JwksError> {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str);
     let kid = text("kid").unwrap_or_default();
@@ -156,7 +156,7 @@ fn read_key(jwk: &Map<String, Value>) -> Result<Option<Jwk>, JwksError> {
     Ok(is_usable.then(|| Jwk { kid: kid.to_owned(), key }))
 }
 
-/// The key set that publishes these keys, each under its thumbprint.
+/// The key set that publishes these keys, each with its thumbprint as `kid`.
 pub(super) fn publish<'k>(keys: impl Iterator<Item = &'k PublicKey>) -> Value {
     let list: Vec<Value> = keys
         .map(|key| {

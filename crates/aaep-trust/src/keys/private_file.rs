@@ -1,8 +1,8 @@
-//! Files that only their owner may read: checked before reading, written whole or not at all.
+//! Files that only their owner may read: checked before reading, written completely or not at all.
 //!
-//! A file that others can read is refused with the command that closes it, never repaired silently:
-//! whoever finds it open must know that its content may be known. On systems without Unix
-//! permissions only the atomic writing holds.
+//! A file that others can read is refused with the command that closes it, never repaired silently: its owner
+//! must learn that its content may be known. On systems without Unix permissions only the atomic writing is
+//! guaranteed.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -23,15 +23,15 @@ pub enum PrivateFileError {
     },
     /// It is larger than anything that belongs there.
     TooLarge(PathBuf),
-    /// It is a link or something else than a plain file.
+    /// It is a link or something other than a plain file.
     NotAFile(PathBuf),
-    /// The system does not let us.
+    /// The operating system does not allow it.
     System {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         error: io::Error,
     },
 }
@@ -75,7 +75,7 @@ fn name_of(path: &Path) -> String {
     aaep::printable(&path.to_string_lossy()).into_owned()
 }
 
-/// An error of the system in words, without its number.
+/// A system error in words, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
@@ -86,7 +86,7 @@ fn system(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PrivateF
     move |error| PrivateFileError::System { verb, path, error }
 }
 
-/// Makes a folder for its owner alone, with the folders above it, unless it is there.
+/// Creates a folder for its owner alone, with its parent folders, unless it exists.
 pub(crate) fn make_folder(path: &Path) -> Result<(), PrivateFileError> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -98,7 +98,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), PrivateFileError> {
     builder.create(path).map_err(system("make", path))
 }
 
-/// Refuses a folder that others can look into. One that is not there is well closed.
+/// Refuses a folder that others can read. A missing folder is accepted.
 pub(crate) fn check_folder(path: &Path) -> Result<(), PrivateFileError> {
     match fs::metadata(path) {
         Ok(metadata) => check_mode(path, &metadata, 0o700),
@@ -123,7 +123,7 @@ fn check_mode(_: &Path, _: &fs::Metadata, _: u32) -> Result<(), PrivateFileError
     Ok(())
 }
 
-/// Reads a private file; nothing if it is not there.
+/// Reads a private file; `None` if it does not exist.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
@@ -132,7 +132,7 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, Priva
         Err(error) => return Err(system("look at", path)(error)),
     }
     let file = File::open(path).map_err(system("read", path))?;
-    // Asked of the open file, so that it cannot be exchanged in between.
+    // Checks the open file, so that it cannot be replaced in between.
     check_mode(path, &file.metadata().map_err(system("look at", path))?, 0o600)?;
     let mut bytes = Vec::new();
     file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(system("read", path))?;
@@ -142,10 +142,10 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, Priva
     Ok(Some(bytes))
 }
 
-/// Writes a private file: after a crash or on a full disk there is the old file or the new one.
+/// Writes a private file atomically: after a crash or on a full disk there is the old file or the new one.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PrivateFileError> {
     let beside = beside(path);
-    // What an earlier crash left there is worth nothing.
+    // A leftover of an earlier crash is worthless.
     let _ = fs::remove_file(&beside);
     let written = create(&beside)
         .and_then(|mut file| {
@@ -188,7 +188,7 @@ fn sync_folder(_: &Path) -> Result<(), PrivateFileError> {
     Ok(())
 }
 
-/// Removes a file; one that is gone already is well removed.
+/// Removes a file. A missing file is not an error.
 pub(crate) fn remove(path: &Path) -> Result<(), PrivateFileError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(system("remove", path)(error)),
@@ -196,7 +196,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), PrivateFileError> {
     }
 }
 
-/// Holds a lock for as long as the file lives; nothing if another process has it.
+/// Takes a lock, which is held as long as the file lives; `None` if another process has it.
 pub(crate) fn lock(path: &Path) -> Result<Option<File>, PrivateFileError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);

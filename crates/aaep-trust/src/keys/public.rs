@@ -1,6 +1,6 @@
-//! A public key, its RFC 7638 thumbprint, and whether a signature is by it.
+//! A public key, its RFC 7638 thumbprint, and the verification of its signatures.
 //!
-//! The thumbprint is computed from the key itself, never taken from what someone calls the key.
+//! The thumbprint is computed from the key itself, never taken from a name that someone gives the key.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl Thumbprint {
         }
     }
 
-    /// The thumbprint as it is written.
+    /// The thumbprint as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ impl std::str::FromStr for Thumbprint {
     }
 }
 
-/// A text is not a thumbprint.
+/// The text is not a thumbprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAThumbprint;
 
@@ -90,17 +90,17 @@ pub enum PublicKey {
     },
 }
 
-/// Why a JWK gives no key.
+/// Why a JWK does not give a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JwkProblem {
-    /// It is of a kind that we do not use. Others may.
+    /// It is of a kind that we do not use, but others may.
     OtherKind,
-    /// It is of a kind that we use, and not well formed.
+    /// It is of a kind that we use, but not well formed.
     Malformed,
 }
 
 impl PublicKey {
-    /// Reads the key of a JWK (RFC 7517). Members that are not about the key itself are not looked at.
+    /// Reads the key of a JWK (RFC 7517). Members that do not belong to the key itself are ignored.
     pub fn from_jwk(jwk: &Map<String, Value>) -> Result<Self, JwkProblem> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         let bytes = |name: &str| {
@@ -126,7 +126,7 @@ impl PublicKey {
         }
     }
 
-    /// The key as a JWK with the members that its thumbprint covers and no others.
+    /// The key as a JWK with only the members that its thumbprint covers.
     pub fn to_jwk(&self) -> Map<String, Value> {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let jwk = match self {

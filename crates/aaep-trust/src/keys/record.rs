@@ -1,4 +1,4 @@
-//! What a ring remembers of a key, and the list of keys as a TOML file. No secret is in it.
+//! What a ring remembers about a key, and the key list as a TOML file. It contains no secrets.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ pub struct KeyRecord {
     public: PublicKey,
     /// When it was made.
     pub created_unix_ms: i64,
-    /// When it ceases to be published; never while it is the active key.
+    /// When it stops being published; `None` while it is the active key.
     pub retires_unix_ms: Option<i64>,
 }
 
-/// What a key is for at a moment.
+/// The state of a key at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
     /// It signs.
     Active,
-    /// It does not sign any more, and is still published.
+    /// It no longer signs, but is still published.
     Published,
-    /// It is not published any more.
+    /// It is no longer published.
     Retired,
 }
 
@@ -47,12 +47,12 @@ impl KeyRecord {
         &self.public
     }
 
-    /// What it signs with.
+    /// The algorithm that it signs with.
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }
 
-    /// What the key is for at this moment.
+    /// The state of the key at this moment.
     pub fn state(&self, now_unix_ms: i64) -> KeyState {
         match self.retires_unix_ms {
             None => KeyState::Active,
@@ -62,7 +62,7 @@ impl KeyRecord {
     }
 }
 
-/// The moment, or the nearest that can be written: the last one of the year 9998.
+/// The time, limited to the last one that can be written: the end of the year 9998.
 pub(crate) fn in_range(unix_ms: i64) -> i64 {
     const LAST_UNIX_MS: i64 = 253_370_764_799_999;
     unix_ms.clamp(0, LAST_UNIX_MS)
@@ -70,14 +70,14 @@ pub(crate) fn in_range(unix_ms: i64) -> i64 {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct KeyList {
     #[serde(default)]
-    key: Vec<Entry>,
+    key: Vec<KeyEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct KeyEntry {
     kid: String,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ struct Entry {
 const HEADER: &str =
     "# The keys of this producer. Written by aaep keys; no secret is in this file.\n\n";
 
-/// The list as a file.
+/// Writes the key list.
 pub(super) fn write_list(records: &[KeyRecord]) -> String {
     let moment = |unix_ms: i64| {
         Timestamp::from_unix_ms(unix_ms).map_or_else(String::new, |at| at.as_str().to_owned())
@@ -96,20 +96,20 @@ pub(super) fn write_list(records: &[KeyRecord]) -> String {
     let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
     let key = records
         .iter()
-        .map(|record| Entry {
+        .map(|record| KeyEntry {
             kid: record.kid.to_string(),
             created_at: moment(record.created_unix_ms),
             retires_at: record.retires_unix_ms.map(moment),
             jwk: record.public.to_jwk().into_iter().map(|(name, it)| (name, text(it))).collect(),
         })
         .collect();
-    let list = toml::to_string(&List { key }).expect("tables of strings can be written as TOML");
+    let list = toml::to_string(&KeyList { key }).expect("tables of strings can be written as TOML");
     format!("{HEADER}{list}")
 }
 
-/// The list in a file; nothing if it is not one as we write it.
+/// Reads the key list; `None` if it is not in our format.
 pub(super) fn parse_list(bytes: &[u8]) -> Option<Vec<KeyRecord>> {
-    let list: List = toml::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
+    let list: KeyList = toml::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
     if list.key.len() > super::MAX_KEYS {
         return None;
     }

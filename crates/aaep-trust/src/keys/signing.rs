@@ -1,4 +1,4 @@
-//! A private key: made here, kept as PKCS #8 in PEM, used to sign. Never written anywhere else.
+//! A private key: made here, stored as PKCS #8 in PEM, used to sign. It is never written anywhere else.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ const PEM_LINE: usize = 64;
 
 /// A key that signs.
 pub struct SigningKey {
-    pair: Pair,
+    pair: SigningPair,
     public: PublicKey,
 }
 
-enum Pair {
+enum SigningPair {
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
 }
@@ -31,9 +31,9 @@ enum Pair {
 /// Why there is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SigningKeyError {
-    /// The text is not PKCS #8 in PEM, or the key in it is not for ES256 or `EdDSA`.
+    /// The text is not PKCS #8 in PEM, or its key is not for ES256 or `EdDSA`.
     Unusable,
-    /// The cryptographic library could not make a key or a signature, for want of randomness or memory.
+    /// The cryptographic library could not make a key or a signature, for lack of randomness or memory.
     Library,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for SigningKeyError {
 
 impl std::error::Error for SigningKeyError {}
 
-/// Says which key it is and never what it is.
+/// Shows the id of the key, never the key.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey").field("kid", &self.kid()).finish_non_exhaustive()
@@ -65,9 +65,9 @@ impl SigningKey {
     pub fn generate(algorithm: SigningAlgorithm) -> Result<Self, SigningKeyError> {
         let pair = match algorithm {
             SigningAlgorithm::Es256 => {
-                EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map(Pair::P256)
+                EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map(SigningPair::P256)
             }
-            SigningAlgorithm::EdDsa => Ed25519KeyPair::generate().map(Pair::Ed25519),
+            SigningAlgorithm::EdDsa => Ed25519KeyPair::generate().map(SigningPair::Ed25519),
         };
         Self::of_pair(pair.map_err(|_| SigningKeyError::Library)?)
     }
@@ -78,14 +78,14 @@ impl SigningKey {
             PrivatePkcs8KeyDer::from_pem_slice(text).map_err(|_| SigningKeyError::Unusable)?;
         let der = der.secret_pkcs8_der();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der)
-            .map(Pair::P256)
-            .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(Pair::Ed25519));
+            .map(SigningPair::P256)
+            .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(SigningPair::Ed25519));
         Self::of_pair(pair.map_err(|_| SigningKeyError::Unusable)?)
     }
 
-    fn of_pair(pair: Pair) -> Result<Self, SigningKeyError> {
+    fn of_pair(pair: SigningPair) -> Result<Self, SigningKeyError> {
         let public = match &pair {
-            Pair::P256(pair) => {
+            SigningPair::P256(pair) => {
                 let point = pair.public_key().as_ref();
                 let coordinate = |range| {
                     let bytes: Option<&[u8]> = point.get::<std::ops::Range<usize>>(range);
@@ -93,7 +93,7 @@ impl SigningKey {
                 };
                 PublicKey::P256 { x: coordinate(1..33)?, y: coordinate(33..65)? }
             }
-            Pair::Ed25519(pair) => {
+            SigningPair::Ed25519(pair) => {
                 let bytes = pair.public_key().as_ref();
                 PublicKey::Ed25519 { x: bytes.try_into().map_err(|_| SigningKeyError::Unusable)? }
             }
@@ -104,8 +104,8 @@ impl SigningKey {
     /// The key as PKCS #8 in PEM: the secret itself, for a private file only.
     pub(super) fn to_pem(&self) -> Result<String, SigningKeyError> {
         let der = match &self.pair {
-            Pair::P256(pair) => pair.to_pkcs8v1(),
-            Pair::Ed25519(pair) => pair.to_pkcs8v1(),
+            SigningPair::P256(pair) => pair.to_pkcs8v1(),
+            SigningPair::Ed25519(pair) => pair.to_pkcs8v1(),
         };
         let encoded = STANDARD.encode(der.map_err(|_| SigningKeyError::Library)?.as_ref());
         let mut pem = String::from("-----BEGIN PRIVATE KEY-----\n");
@@ -126,16 +126,16 @@ impl SigningKey {
         self.public.thumbprint()
     }
 
-    /// What it signs with.
+    /// The algorithm that it signs with.
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }
 
-    /// Signs these bytes. ES256 signatures are the two numbers side by side, as JWS has them.
+    /// Signs these bytes. An ES256 signature is its two numbers concatenated, as in JWS.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SigningKeyError> {
         let signature = match &self.pair {
-            Pair::P256(pair) => pair.sign(&SystemRandom::new(), message),
-            Pair::Ed25519(pair) => pair.try_sign(message),
+            SigningPair::P256(pair) => pair.sign(&SystemRandom::new(), message),
+            SigningPair::Ed25519(pair) => pair.try_sign(message),
         };
         Ok(signature.map_err(|_| SigningKeyError::Library)?.as_ref().to_vec())
     }

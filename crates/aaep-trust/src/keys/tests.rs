@@ -1,4 +1,4 @@
-//! A ring through its life: made, rotated, retired, opened by strangers, torn, cut off, contended.
+//! The life of a ring: made, rotated, retired, readable by others, damaged, interrupted, contended.
 
 use std::fs;
 use std::path::Path;
@@ -230,7 +230,7 @@ mod permissions {
     fn a_crash_before_the_list_is_written_leaves_the_old_ring() {
         let (_home, mut ring) = ring();
         let kid = ring.new_key(SigningAlgorithm::Es256, DAY, NOW).expect("a key");
-        // A folder where the new list would be written stands for a disk that refuses it.
+        // A folder at the path of the new list simulates a disk that refuses to write.
         fs::create_dir(ring.folder().join("keys.toml.new")).expect("a folder");
         let failed = ring.new_key(SigningAlgorithm::Es256, DAY, NOW);
         assert!(matches!(failed, Err(KeyRingError::File(PrivateFileError::System { .. }))));
@@ -292,7 +292,7 @@ fn ten_thousand_keys_are_too_many() {
 
 #[test]
 fn no_key_has_a_name_that_looks_like_an_option() {
-    // One in 64 would: among a thousand it is all but certain.
+    // One in 64 would, so it is almost certain among a thousand.
     for _ in 0..1000 {
         let key = generate_nameable(SigningAlgorithm::EdDsa).expect("a key");
         assert!(!key.kid().as_str().starts_with('-'), "{}", key.kid());

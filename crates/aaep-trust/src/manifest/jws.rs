@@ -1,7 +1,7 @@
-//! A compact JWS (RFC 7515) taken apart, with a header that leaves nothing to choose.
+//! A compact JWS (RFC 7515), parsed with a header that leaves the sender no choice.
 //!
-//! The key is found by `kid` among keys that we hold. A header that brings a key, or an address of
-//! one, or asks for rules that we do not know, is refused before anything is computed.
+//! The key is found by `kid` among keys that we hold. A header that contains a key or the address of one, or
+//! requires rules that we do not know, is refused before anything is computed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use super::verify::VerifyError;
 use crate::keys::{Algorithm, MAX_KID_BYTES, SigningKey, SigningKeyError};
 use crate::strict_json::{self, NotStrict};
 
-/// The `typ` that we write: what is signed cannot be taken for something else that the key signs.
+/// The `typ` that we write, so that a signed manifest cannot be mistaken for something else that the key signs.
 pub(super) const TYPE: &str = "aaep-manifest+jws";
 
 /// The longest header that is read, in bytes.
@@ -20,22 +20,22 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// Header members by which a sender could choose the key or change the rules.
 const FORBIDDEN: &[&str] = &["jku", "jwk", "x5u", "x5c", "crit", "b64", "zip"];
 
-/// The types that a signed manifest may say it is, without `application/`. The specification's own
-/// example says JWT.
+/// The accepted `typ` values of a signed manifest, without `application/`. The specification's own example uses
+/// JWT.
 const TYPES: &[&str] = &[TYPE, "jose", "jwt"];
 
 /// A JWS whose parts are well formed. Nothing is verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Jws {
+pub(super) struct ParsedJws {
     pub(super) algorithm: Algorithm,
     pub(super) kid: String,
     pub(super) payload: Vec<u8>,
     pub(super) signature: Vec<u8>,
-    /// Header and payload as they were written, which is what is signed.
+    /// Header and payload as they were written, which is what the signature covers.
     pub(super) signed: Vec<u8>,
 }
 
-impl Jws {
+impl ParsedJws {
     pub(super) fn parse(text: &str) -> Result<Self, VerifyError> {
         let malformed = VerifyError::MalformedJws;
         let mut parts = text.split('.');
@@ -53,7 +53,7 @@ impl Jws {
         let payload_bytes = decode(payload, "its payload is not base64url")?;
         let signature = decode(signature, "its signature is not base64url")?;
         let signed = format!("{header}.{payload}").into_bytes();
-        Ok(Jws { algorithm, kid, payload: payload_bytes, signature, signed })
+        Ok(ParsedJws { algorithm, kid, payload: payload_bytes, signature, signed })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pins: by which key each producer is known (§10.4.3, a directory that the user keeps).
 //!
-//! A TOML file that only its owner can read. The first key is remembered when the user says so;
-//! afterwards it is exactly this key. A pin is never changed because a producer asks for it.
+//! They are in a TOML file that only its owner can read. The first key is stored when the user agrees; afterwards
+//! exactly this key is accepted. A pin is never changed because a producer asks for it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ const MAX_NAME_BYTES: usize = 512;
 
 const HEADER: &str = "# By which key each producer is known. Written by aaep manifest verify.\n\n";
 
-/// By which key a producer is known.
+/// The key by which a producer is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// The producer: its origin, such as `https://example.org`.
     pub producer: String,
     /// Its key.
     pub thumbprint: Thumbprint,
-    /// Since when.
+    /// When it was pinned.
     pub pinned_unix_ms: i64,
 }
 
@@ -41,16 +41,16 @@ pub struct PinStore {
     pins: Vec<Pin>,
 }
 
-/// Why pins cannot be read or kept.
+/// Why pins cannot be read or stored.
 #[derive(Debug)]
 pub enum PinError {
     /// The file cannot be used.
     File(PrivateFileError),
-    /// The file is not a list of pins as we write it.
+    /// The file is not a list of pins in our format.
     Unreadable(PathBuf),
     /// Another process is changing the file.
     Busy,
-    /// There are [`MAX_PINS`] already.
+    /// There are already [`MAX_PINS`].
     TooMany,
     /// The name of the producer is empty or too long.
     Name,
@@ -88,7 +88,7 @@ impl From<PrivateFileError> for PinError {
 }
 
 impl PinStore {
-    /// Reads the pins in this file. A file that is not there holds none; it is made with the first.
+    /// Reads the pins in this file. A missing file holds none; it is created with the first pin.
     pub fn open(path: &Path) -> Result<Self, PinError> {
         let pins = match private_file::read(path, MAX_FILE_BYTES)? {
             None => Vec::new(),
@@ -97,7 +97,7 @@ impl PinStore {
         Ok(PinStore { path: path.to_owned(), pins })
     }
 
-    /// By which key a producer is known.
+    /// The pin of a producer.
     pub fn get(&self, producer: &str) -> Option<&Pin> {
         self.pins.iter().find(|pin| pin.producer == producer)
     }
@@ -107,7 +107,7 @@ impl PinStore {
         &self.pins
     }
 
-    /// Remembers the key of a producer, in place of any other. Only on the word of the user.
+    /// Stores the key of a producer, replacing any other. Call it only when the user agrees.
     pub fn pin(
         &mut self,
         producer: &str,
@@ -123,7 +123,7 @@ impl PinStore {
         let mut lock = self.path.clone().into_os_string();
         lock.push(".lock");
         let _lock = private_file::lock(Path::new(&lock))?.ok_or(PinError::Busy)?;
-        // What another process wrote since must not be lost.
+        // Pins that another process has written since must not be lost.
         let mut pins = PinStore::open(&self.path)?.pins;
         pins.retain(|pin| pin.producer != producer);
         if pins.len() >= MAX_PINS {
@@ -139,14 +139,14 @@ impl PinStore {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct PinList {
     #[serde(default)]
-    pin: Vec<Entry>,
+    pin: Vec<PinEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PinEntry {
     producer: String,
     thumbprint: String,
     pinned_at: String,
@@ -155,24 +155,24 @@ struct Entry {
 fn write(pins: &[Pin]) -> String {
     let pin = pins
         .iter()
-        .map(|pin| Entry {
+        .map(|pin| PinEntry {
             producer: pin.producer.clone(),
             thumbprint: pin.thumbprint.to_string(),
             pinned_at: Timestamp::from_unix_ms(pin.pinned_unix_ms)
                 .map_or_else(String::new, |at| at.as_str().to_owned()),
         })
         .collect();
-    let list = toml::to_string(&List { pin }).expect("tables of strings can be written as TOML");
+    let list = toml::to_string(&PinList { pin }).expect("tables of strings can be written as TOML");
     format!("{HEADER}{list}")
 }
 
-/// The pins in a file; nothing if it is not one as we write it, or knows a producer twice.
+/// Reads the pins of a file; `None` if it is not in our format, or lists a producer twice.
 fn parse(bytes: &[u8]) -> Option<Vec<Pin>> {
-    let list: List = toml::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
+    let list: PinList = toml::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
     if list.pin.len() > MAX_PINS {
         return None;
     }
-    let read = |entry: Entry| {
+    let read = |entry: PinEntry| {
         Some(Pin {
             producer: entry.producer,
             thumbprint: Thumbprint::parse(&entry.thumbprint).ok()?,

@@ -1,8 +1,8 @@
 //! Signing a manifest (§10.4.1): a compact JWS whose payload is the manifest itself.
 //!
-//! The one JWS goes to three places: into `signed_manifest` of `subscription.accepted`, to the
-//! manifest's URI for whoever asks for `application/jose`, and into `extensions.agentvoice` of the
-//! JSON manifest there, so that a reader without JWS still gets JSON, and one fetch is enough.
+//! The JWS is used in three places: in `signed_manifest` of `subscription.accepted`, at the manifest's URI for
+//! requests that accept `application/jose`, and in `extensions.agentvoice` of the JSON manifest there, so that a
+//! reader without JWS support still gets JSON, and one fetch is enough.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use aaep::{CompactJws, Manifest, Message, Object, Prefix, Severity, Timestamp, U
 use super::{jws, member};
 use crate::keys::{SigningKey, SigningKeyError};
 
-/// The longest JWS in characters: what §3.7 lets a string in a message have.
+/// The longest JWS in characters: the limit of §3.7 for a string in a message.
 pub const MAX_JWS_CHARACTERS: usize = 16_384;
 
 /// A manifest and its signature.
@@ -28,11 +28,11 @@ pub struct SignedManifest {
 /// Why a manifest was not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignError {
-    /// Its JWS would have more than [`MAX_JWS_CHARACTERS`], or the document more than a message may.
+    /// Its JWS would have more than [`MAX_JWS_CHARACTERS`], or the document would exceed the limit for a message.
     TooLarge,
-    /// The time or its end lies outside the years that a timestamp has.
+    /// The time or the expiry is outside the years that a timestamp can express.
     Time,
-    /// The cryptographic library gave up.
+    /// The cryptographic library failed.
     Library(SigningKeyError),
 }
 
@@ -52,10 +52,10 @@ impl fmt::Display for SignError {
 
 impl std::error::Error for SignError {}
 
-/// Signs a manifest as it is now, for as long as `valid_for` says.
+/// Signs a manifest as of now, valid for `valid_for`.
 ///
 /// # Panics
-/// Never: the constants have the right form.
+/// Never: the constants are valid.
 pub fn sign(
     manifest: &Manifest,
     key: &SigningKey,
@@ -86,7 +86,7 @@ pub fn sign(
     Ok(SignedManifest { jws, document })
 }
 
-/// Our data in a manifest, made and declared if it is not there.
+/// Our own data in a manifest, created and declared if it is missing.
 fn our_data(manifest: &mut Manifest) -> &mut Object {
     let prefix = Prefix::parse(PREFIX).expect("a constant of the right form");
     manifest.context.declare(Uri::parse(CONTEXT).expect("a constant of the right form"));

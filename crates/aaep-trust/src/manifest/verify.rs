@@ -1,15 +1,15 @@
-//! Verifying a signed manifest (§10.4.2): one variant per way in which it can be wrong.
+//! Verifying a signed manifest (§10.4.2), with one error variant for each way in which it can be wrong.
 //!
-//! Taken are the compact JWS itself, or a JSON manifest that carries its JWS; then both must say the
-//! same. What is believed afterwards is the payload that was signed, never what stood beside it.
-//! Nothing here fetches anything or looks at a clock.
+//! The input is the compact JWS itself, or a JSON manifest that carries its JWS; then both must have the same
+//! content. Only the signed payload is trusted afterwards, never the JSON around it. Nothing here fetches
+//! anything or reads a clock.
 
 mod error;
 
 use aaep::{Manifest, Message, Mode, Timestamp};
 use serde_json::Value;
 
-use super::jws::Jws;
+use super::jws::ParsedJws;
 use super::{data_of, member};
 use crate::fetch::Address;
 use crate::keys::{Algorithm, Jwks, Thumbprint};
@@ -18,34 +18,34 @@ use crate::strict_json::{self, NotStrict};
 
 pub use error::VerifyError;
 
-/// The largest signed manifest that is looked at, in bytes.
+/// The largest signed manifest that is verified, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 256 * 1024;
 
-/// What the verifier knows beforehand. What it leaves open is not checked.
+/// What the verifier knows beforehand. Fields that are left open are not checked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expected<'e> {
     /// The keys that this producer is known by. Empty if none is known yet.
     pub pins: &'e [Thumbprint],
-    /// The origin that the manifest came from, such as `https://example.org`.
+    /// The origin that the manifest was fetched from, such as `https://example.org`.
     pub origin: Option<&'e str>,
     /// The `agent_id` that the producer gave in `subscription.accepted` (§10.4.2).
     pub agent_id: Option<&'e str>,
 }
 
-/// A manifest that its producer signed.
+/// A manifest whose signature was verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
-    /// What the producer calls the key that signed.
+    /// The producer's name for the key that signed.
     pub kid: String,
-    /// What the key really is.
+    /// The thumbprint of that key.
     pub thumbprint: Thumbprint,
     /// The algorithm of the signature.
     pub algorithm: Algorithm,
-    /// Whether the key was known beforehand.
+    /// Whether the key was pinned beforehand.
     pub pinned: bool,
-    /// When the signature ceases to count, if it says.
+    /// When the signature expires, if it says.
     pub expires_unix_ms: Option<i64>,
-    /// What was signed.
+    /// The signed content.
     pub manifest: Manifest,
 }
 
@@ -59,10 +59,10 @@ pub fn verify(
     Unverified::parse(bytes)?.verify(keys, expected, now_unix_ms)
 }
 
-/// A signed manifest that is well formed. Nothing in it may be believed yet.
+/// A signed manifest that is well formed. Nothing in it may be trusted yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unverified {
-    jws: Jws,
+    jws: ParsedJws,
     payload: Value,
     manifest: Manifest,
     /// The JSON manifest that carried the JWS, without it.
@@ -70,7 +70,7 @@ pub struct Unverified {
 }
 
 impl Unverified {
-    /// Takes a compact JWS or a JSON manifest apart.
+    /// Parses a compact JWS or a JSON manifest.
     pub fn parse(bytes: &[u8]) -> Result<Self, VerifyError> {
         if bytes.len() > MAX_MANIFEST_BYTES {
             return Err(VerifyError::TooLarge);
@@ -84,12 +84,12 @@ impl Unverified {
         } else {
             (text.to_owned(), None)
         };
-        let jws = Jws::parse(&jws)?;
+        let jws = ParsedJws::parse(&jws)?;
         let (payload, manifest) = read_manifest(&jws.payload)?;
         Ok(Unverified { jws, payload, manifest, beside })
     }
 
-    /// Where the manifest says that its keys are: a hint to be checked, not yet to be believed.
+    /// The address of the key set, as the manifest claims it: a hint to be checked, not to be trusted.
     pub fn jwks_uri(&self) -> Option<&str> {
         data_of(&self.manifest)?.get(member::JWKS_URI)?.as_str()
     }
@@ -159,7 +159,7 @@ fn take_jws(text: &str) -> Result<(String, Value), VerifyError> {
     }
 }
 
-/// Reads a manifest as a subscriber does, and as JSON that means one thing only.
+/// Reads a manifest as a subscriber does, and as unambiguous JSON.
 fn read_manifest(bytes: &[u8]) -> Result<(Value, Manifest), VerifyError> {
     let value = strict_json::parse(bytes).map_err(|problem| match problem {
         NotStrict::DuplicateMember => VerifyError::DuplicateMember,
@@ -177,7 +177,7 @@ fn read_manifest(bytes: &[u8]) -> Result<(Value, Manifest), VerifyError> {
     }
 }
 
-/// Whether it is the manifest of whom it was asked from (§10.4.2, step 4).
+/// Checks that the manifest belongs to the producer that it was requested from (§10.4.2, step 4).
 fn check_issuer(manifest: &Manifest, expected: &Expected<'_>) -> Result<(), VerifyError> {
     if let Some(agent_id) = expected.agent_id.filter(|it| **it != *manifest.agent_id) {
         return Err(VerifyError::IssuerMismatch {
@@ -196,7 +196,7 @@ fn check_issuer(manifest: &Manifest, expected: &Expected<'_>) -> Result<(), Veri
     }
 }
 
-/// When the signature ceases to count: our own member, or `exp` as JWT has it, the earlier of both.
+/// When the signature expires: our own member, or `exp` as in JWT, whichever is earlier.
 fn expiry(payload: &Value, manifest: &Manifest) -> Result<Option<i64>, VerifyError> {
     let ours = match data_of(manifest).and_then(|data| data.get(member::EXPIRES_AT)) {
         None => None,

@@ -1,4 +1,4 @@
-//! The reader of frames against everything a peer may send.
+//! Tests the frame decoder against everything that a peer may send.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn frame(first: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Everything that comes out, and the violation that ended it.
+/// Everything that was decoded, and the violation that ended it.
 fn read_all(bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<Violation>) {
     let mut decoder = Decoder::new(Role::Server, MAX_BYTES);
     let mut all = Vec::new();

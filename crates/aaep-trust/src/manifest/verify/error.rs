@@ -7,28 +7,28 @@ use aaep::Timestamp;
 use crate::keys::{Algorithm, Thumbprint};
 use crate::quoted;
 
-/// Why a signed manifest is not believed.
+/// Why a signed manifest is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerifyError {
     /// It has more bytes than [`super::MAX_MANIFEST_BYTES`].
     TooLarge,
     /// It is a manifest without a signature.
     Unsigned,
-    /// It is not a manifest, or what was signed is not one; with the first thing that is wrong.
+    /// It, or the signed payload, is not a manifest; with the first error.
     NotAManifest(String),
     /// An object in it has the same member twice.
     DuplicateMember,
     /// The signature is not a compact JWS; with the reason, to follow a colon.
     MalformedJws(&'static str),
-    /// The header of the signature brings a key, or an address of one, or rules of its own.
+    /// The header of the signature contains a key, the address of one, or rules of its own.
     ForbiddenHeader(&'static str),
-    /// The signature is by an algorithm that proves nothing or that we do not take, `none` among them.
+    /// The signature uses an algorithm that proves nothing or that we do not accept, such as `none`.
     AlgorithmNotAllowed(String),
     /// The signature names no key.
     NoKid,
     /// The signature names a key that the key set does not have.
     UnknownKid(String),
-    /// The signature names another algorithm than the key is for.
+    /// The signature names an algorithm that does not belong to the key.
     AlgorithmNotOfKey {
         /// The algorithm in the header.
         named: Algorithm,
@@ -37,30 +37,30 @@ pub enum VerifyError {
     },
     /// The key did not sign these bytes: they were changed, or another key signed.
     WrongSignature,
-    /// The JSON manifest says something else than the JWS that it carries.
+    /// The content of the JSON manifest differs from the JWS that it carries.
     ContentDiffers,
-    /// The key is not one that the producer is known by.
+    /// The producer is not known by this key.
     NotPinned {
         /// The key that signed.
         found: Thumbprint,
         /// The keys that the producer is known by.
         pinned: Vec<Thumbprint>,
-        /// Where the manifest came from.
+        /// Where the manifest was fetched from.
         origin: Option<String>,
     },
-    /// It is somebody else's manifest. Both texts are quoted already.
+    /// The manifest belongs to somebody else. Both texts are already quoted.
     IssuerMismatch {
-        /// Whose the manifest says it is.
+        /// The owner that the manifest claims.
         claimed: String,
-        /// Whose it should be.
+        /// The expected owner.
         expected: String,
     },
     /// The signature has expired.
     Expired {
-        /// When it did.
+        /// When it expired.
         expired_unix_ms: i64,
     },
-    /// The signature says when it expires, in a way that cannot be read.
+    /// The expiry of the signature cannot be read.
     ExpiryUnreadable,
 }
 
