@@ -50,12 +50,12 @@ fn choose_language<'a>(
         }
         return;
     }
-    let mut available: Vec<LanguageTag> = vec![own.unwrap_or(primary).clone()];
-    available.extend(event.variant_languages().into_iter().cloned());
+    let own = own.unwrap_or(primary);
+    let others = event.variant_languages().into_iter().filter(|it| *it != own);
+    let mut available: Vec<LanguageTag> = std::iter::once(own).chain(others).cloned().collect();
     let chosen = terms.choose_language(&available).unwrap_or(&available[0]).clone();
     view.language = event.variants.iter().map(|it| &it.language).find(|it| **it == chosen);
     let mut chosen_hints = hints_in(hints, &chosen);
-    available.dedup();
     available.truncate(32);
     chosen_hints.available_languages = Some(available);
     view.hints = Some(chosen_hints);

@@ -227,6 +227,20 @@ fn each_subscriber_gets_one_language_the_best_of_its_own() {
 }
 
 #[test]
+fn a_language_is_listed_once_even_if_an_event_has_a_variant_in_its_own() {
+    let words = json!({
+        "tool": "list", "summary_normal": "Lists the folder.",
+        "summary_normal_es": "Lista la carpeta.", "summary_normal_en-US": "Lists the folder.",
+    });
+    let mut world = World::started();
+    let one = world.listen(1, json!({ "languages": ["es"] }));
+    world.say("tool.invoked", words);
+    let heard = world.heard(&one).last().expect("told");
+    let available = &heard.json["localization_hints"]["available_languages"];
+    assert_eq!(available, &json!(["en-US", "es"]));
+}
+
+#[test]
 fn every_event_with_words_says_in_which_language_they_are() {
     let mut world = World::started();
     let one = world.listen(1, everything());

@@ -99,18 +99,32 @@ fn make(path: &Path) -> io::Result<String> {
     if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)?;
     }
+    // Written whole under another name first: no program reads half a key, and a full disk leaves none behind.
+    let new = path.with_extension(format!("new-{}", URL_SAFE_NO_PAD.encode(&bytes[..6])));
+    let written = write_new(&new, &secret).and_then(|()| put_in_place(&new, path));
+    let _ = std::fs::remove_file(&new);
+    match written {
+        Ok(()) => Ok(secret),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_person_key(path),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_new(path: &Path, secret: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(mut file) => {
-            writeln!(file, "{secret}")?;
-            file.sync_all()?;
-            Ok(secret)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_person_key(path),
-        Err(error) => Err(error),
+    let mut file = options.open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()
+}
+
+/// Gives a file its name, unless another file has it. Where the disk knows no links, the last program wins.
+fn put_in_place(new: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(new, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => std::fs::rename(new, path),
+        linked => linked,
     }
 }
 
@@ -152,6 +166,20 @@ mod tests {
         assert!(made.is(&secret) && !made.is("aaep-person_other"));
         assert!(load().is(&secret), "the same");
         assert!(!format!("{made:?}").contains(&secret[5..]));
+    }
+
+    #[test]
+    fn of_many_programs_that_make_a_key_at_once_all_have_the_same_and_nothing_else_is_left() {
+        let folder = folder();
+        let path = folder.path().join(PERSON_KEY_FILE);
+        let made: Vec<PersonKey> = std::thread::scope(|scope| {
+            let load = || PersonKey::load_or_make(&path).expect("readable").expect("a key");
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(load)).collect();
+            threads.into_iter().map(|it| it.join().expect("no panic")).collect()
+        });
+        let secret = read_person_key(&path).expect("the secret");
+        assert!(made.iter().all(|it| it.is(&secret)));
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) const BUILT_IN: &[SecretPattern] = &[
         regex: r"(?-u:\b)SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
         judge: judge::always,
     },
-    SecretPattern { regex: r"(?-u:\b)aaep_[A-Za-z0-9_-]{43}", judge: judge::always },
+    SecretPattern { regex: r"(?-u:\b)aaep(?:-person)?_[A-Za-z0-9_-]{43}", judge: judge::always },
     // Signed and encrypted tokens of RFC 7519, which begin with a JSON object in base64.
     SecretPattern {
         regex: r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){1,4}\.?",

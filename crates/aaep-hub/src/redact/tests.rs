@@ -50,6 +50,7 @@ fn keys_are_known_by_their_form() {
         ("pypi-", 80),
         ("hf_", 34),
         ("aaep_", 43),
+        ("aaep-person_", 43),
     ] {
         let key = format!("{begin}{}", noise(length));
         for around in ["Uses KEY now.", "(KEY)", "KEY", "\"KEY\"", "a KEY, b", "schlüssel KEY über"]
