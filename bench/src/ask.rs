@@ -1,9 +1,10 @@
-//! `ask`: how fast questions are asked, answered and settled, next to the least that takes.
+//! `ask`: how fast asks are published, answered and settled, compared with the least that this takes.
 //!
-//! Agents ask over HTTP and wait for the outcome. A subscriber hears the questions on a stream of server-sent
-//! events and answers each at once by POST, half of them with accept and half with reject. Every outcome must be
-//! the one that was answered. In the same run and in turn, the same number of messages goes over as many bare
-//! sockets, and what the hub has to store is appended to a file, with one wait for the disk for all that wait.
+//! Agents ask over HTTP and wait for the outcome. A subscriber receives the asks on a stream of
+//! server-sent events and answers each at once by POST, half of them with accept and half with
+//! reject. Every outcome must match its answer. In the same run, in alternation, the same number of
+//! messages goes over as many bare sockets, and the bytes that the hub has to store are appended to
+//! a file, with one wait for the disk for all pending writes.
 
 mod bare;
 mod subscriber;
@@ -19,18 +20,18 @@ use clap::Args;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::rounds::{self, Pace, Turn};
-use crate::serve::{Connection, Served};
-use crate::table::{Amount, Block, Report, Target, Wanted};
+use crate::rounds::{self, RepeatedTurn, TurnPace};
+use crate::serve::{HttpConnection, ServedHub};
+use crate::table::{BenchReport, BenchTarget, NamedAmount, ReportBlock, TargetBound};
 use crate::timing::float;
-use bare::Bare;
-pub(crate) use subscriber::Subscriber;
+use bare::BareSockets;
+pub(crate) use subscriber::AnsweringSubscriber;
 
-/// After so many questions an agent begins another session.
+/// The number of asks after which an agent begins another session.
 const MAX_ASKS: u64 = 1000;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct AskBenchOptions {
     /// How many agents ask at once.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64],
           value_parser = clap::value_parser!(u64).range(1..=128))]
@@ -49,7 +50,7 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &AskBenchOptions) -> ExitCode {
     match compare(options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -63,28 +64,28 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether every question was settled as it was answered.
-fn compare(options: &Options) -> Result<bool, String> {
+/// Measures everything. Returns whether every outcome matched its answer.
+fn compare(options: &AskBenchOptions) -> Result<bool, String> {
     let place = |error| format!("{}: {error}", options.folder.display());
     let own = TempDir::new_in(&options.folder).map_err(place)?;
     let folder = TempDir::new_in(&options.folder).map_err(place)?;
-    let served = Served::start_in(folder.path(), 300, "")?;
-    let mut report = Report::default();
+    let served = ServedHub::start_in(folder.path(), 300, "")?;
+    let mut report = BenchReport::default();
     report.say(format!("{} seconds at a time, best of {}.", options.seconds, options.rounds));
     let time = Duration::from_secs(options.seconds);
     let most = options.agents.iter().copied().max().unwrap_or(1);
-    let _subscriber = Subscriber::start(&served, most)?;
-    let bare = Bare::start(own.path(), most)?;
+    let _subscriber = AnsweringSubscriber::start(&served, most)?;
+    let bare = BareSockets::start(own.path(), most)?;
     let wrong = Arc::new(AtomicU64::new(0));
     let settled = Arc::new(AtomicU64::new(0));
     let mut sessions = 0;
     for agents in &options.agents {
-        let mut best: [Option<Pace>; 2] = [None; 2];
+        let mut best: [Option<TurnPace>; 2] = [None; 2];
         for _ in 0..options.rounds {
-            let mut turns: Vec<Turn> = Vec::new();
+            let mut turns: Vec<RepeatedTurn> = Vec::new();
             for _ in 0..*agents {
                 sessions += 1;
-                let mut agent = Agent::start(served.address(), sessions)?;
+                let mut agent = AskBenchAgent::start(served.address(), sessions)?;
                 let (wrong, settled) = (Arc::clone(&wrong), Arc::clone(&settled));
                 turns.push(Box::new(move || {
                     let is_right = agent.ask()?;
@@ -99,22 +100,25 @@ fn compare(options: &Options) -> Result<bool, String> {
             }
         }
         let [Some(hub), Some(least)] = best else { continue };
-        let mut block = Block::new(format!("Agents that ask at once: {agents}"));
+        let mut block = ReportBlock::new(format!("Agents that ask at once: {agents}"));
         block.line("the hub", hub.amounts("questions settled a second"));
         block.line("bare sockets and a file", least.amounts("round trips a second"));
         let ratio = hub.per_second / least.per_second;
         let slower = hub.spread.median / least.spread.median;
         block.line(
             "the hub by that",
-            vec![Amount::new("rate", ratio, "times"), Amount::new("median", slower, "times")],
+            vec![
+                NamedAmount::new("rate", ratio, "times"),
+                NamedAmount::new("median", slower, "times"),
+            ],
         );
         report.add(&block);
     }
     let (settled, wrong) = (settled.load(Ordering::Relaxed), wrong.load(Ordering::Relaxed));
     report.say(format!("\n{settled} questions were settled as they were answered."));
-    report.judge(&[Target {
+    report.judge(&[BenchTarget {
         what: "Questions that were settled otherwise than they were answered",
-        wanted: Wanted::AtMost(0.0),
+        wanted: TargetBound::AtMost(0.0),
         unit: "questions",
         found: Some(float(wrong)),
     }]);
@@ -126,24 +130,24 @@ fn compare(options: &Options) -> Result<bool, String> {
     Ok(wrong == 0 && settled > 0)
 }
 
-/// What is answered to a question, by its number.
+/// The answer to the ask with this number.
 fn decision(number: u64) -> &'static str {
     if number.is_multiple_of(2) { "accept" } else { "reject" }
 }
 
-/// An agent with a connection that stays.
-struct Agent {
-    connection: Connection,
+/// An agent with a persistent connection.
+struct AskBenchAgent {
+    connection: HttpConnection,
     number: u64,
     session: u64,
-    /// How many questions it has asked.
+    /// How many times it has asked.
     asked: u64,
 }
 
-impl Agent {
+impl AskBenchAgent {
     fn start(address: SocketAddr, number: u64) -> Result<Self, String> {
-        let connection = Connection::open(address)?;
-        let mut agent = Agent { connection, number, session: 0, asked: 0 };
+        let connection = HttpConnection::open(address)?;
+        let mut agent = AskBenchAgent { connection, number, session: 0, asked: 0 };
         agent.begin_session()?;
         Ok(agent)
     }
@@ -166,7 +170,7 @@ impl Agent {
         self.tell("started")
     }
 
-    /// Asks and waits; whether the outcome is what was answered.
+    /// Asks and waits. Returns whether the outcome matches the answer.
     fn ask(&mut self) -> Result<bool, String> {
         self.asked += 1;
         if self.asked.is_multiple_of(MAX_ASKS) {
@@ -174,7 +178,7 @@ impl Agent {
             self.begin_session()?;
         }
         let token = format!("rpl_ask{}n{}", self.number, self.asked);
-        let question = json!({
+        let ask = json!({
             "type": "aaep:agent.awaiting.confirmation", "session_id": self.session_id(),
             "producer": { "agent_id": "bench" }, "reply_token": token,
             "action": "Delete the database.", "consequence": "All that is in it is gone.",
@@ -182,7 +186,7 @@ impl Agent {
             "timeout_seconds": 300, "summary_normal": "May I delete the database?",
         });
         let path = "/aaep/v1/asks?wait_seconds=60";
-        let answer = self.connection.post(path, "application/json", &question.to_string())?;
+        let answer = self.connection.post(path, "application/json", &ask.to_string())?;
         let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
         let is_same = answer["reply_token"] == token && answer["decided_by"] == "reply";
         Ok(is_same && answer["outcome"] == decision(self.asked))

@@ -1,24 +1,25 @@
-//! A capture to measure with: whole sessions of twenty events, all twelve types, about 500 bytes each.
+//! A capture to measure with: complete sessions of twenty events, with all twelve types and about
+//! 500 bytes per event.
 
 use std::fmt::Write;
 
-/// How many events a session has.
+/// The number of events in a session.
 const STEPS: u64 = 20;
 
-/// About how long an event is, in bytes.
+/// The approximate length of an event in bytes.
 const LENGTH: usize = 500;
 
-/// When the first event is emitted, in milliseconds after 1970 began.
+/// The time of the first event, in milliseconds since the Unix epoch.
 const START_MS: i64 = 1_773_045_600_000;
 
-/// A language and something to say in it.
-struct Tongue {
+/// A language and sample text in it.
+struct CaptureLanguage {
     tag: &'static str,
     words: &'static str,
 }
 
-const TONGUES: [Tongue; 3] = [
-    Tongue {
+const TONGUES: [CaptureLanguage; 3] = [
+    CaptureLanguage {
         tag: "en-GB",
         words: "The list of trains is open and the agent reads it from the top. Three of them are \
             late, one runs on Sundays only, and the last one has a coach with a ramp. Seats near \
@@ -26,7 +27,7 @@ const TONGUES: [Tongue; 3] = [
             twelve minutes on foot. Nothing has been booked so far and nothing will be without a \
             yes from you. The search goes on with the buses that meet the train.",
     },
-    Tongue {
+    CaptureLanguage {
         tag: "de",
         words: "Die Liste der Züge ist offen, und der Agent liest sie von oben nach unten. Drei \
             haben Verspätung, einer fährt nur sonntags, und der letzte hat einen Wagen mit Rampe. \
@@ -34,7 +35,7 @@ const TONGUES: [Tongue; 3] = [
             Umsteigen in Köln dauert zu Fuß zwölf Minuten. Gebucht ist noch nichts, und ohne ein \
             Ja wird auch nichts gebucht. Als Nächstes kommen die Busse an die Reihe.",
     },
-    Tongue {
+    CaptureLanguage {
         tag: "es-419",
         words: "La lista de trenes está abierta y el agente la lee desde el principio. Tres llevan \
             retraso, uno circula solo los domingos y el último tiene un vagón con rampa. Quedan \
@@ -44,25 +45,25 @@ const TONGUES: [Tongue; 3] = [
     },
 ];
 
-/// What a session is about, so that the events of one belong together.
-struct Session {
+/// The subject of a session, so that its events belong together.
+struct CapturedSession {
     number: u64,
-    tongue: &'static Tongue,
+    language: &'static CaptureLanguage,
 }
 
-impl Session {
+impl CapturedSession {
     fn of(number: u64) -> Self {
-        let tongue = match number % 8 {
+        let language = match number % 8 {
             3 => &TONGUES[1],
             6 => &TONGUES[2],
             _ => &TONGUES[0],
         };
-        Session { number, tongue }
+        CapturedSession { number, language }
     }
 
-    /// Some words, so many bytes or a few less, from another place each time.
+    /// Words of about this many bytes, never more, starting at a place that depends on the seed.
     fn words(&self, seed: u64, bytes: usize) -> String {
-        let words = self.tongue.words;
+        let words = self.language.words;
         let starts: Vec<usize> = words.match_indices(' ').map(|(at, _)| at + 1).collect();
         let at = usize::try_from(seed).unwrap_or_default() % starts.len();
         let endless = words[starts[at]..].chars().chain([' ']).chain(words.chars().cycle());
@@ -76,12 +77,12 @@ impl Session {
         text
     }
 
-    /// The piece of output at this step of the session.
+    /// The chunk of output at this step of the session.
     fn chunk(&self, step: u64) -> String {
         self.words(self.number * 3 + step, 95)
     }
 
-    /// The type of the event at this step, and its own fields as they stand in JSON.
+    /// The type of the event at this step, and its own fields as JSON.
     fn payload(&self, step: u64) -> (&'static str, String) {
         let number = self.number;
         let terse = self.words(number + step * 5, 24);
@@ -148,7 +149,7 @@ impl Session {
                 let text = format!(
                     r#""chunk":"{}\n","position":{},"complete":{},"coalesce_hint":"sentence","output_id":"out_{number:x}""#,
                     self.chunk(step),
-                    // Each piece before ends with a line break of its own.
+                    // Each earlier chunk ends with a line break of its own.
                     before + (14..step).count(),
                     step == 17,
                 );
@@ -179,9 +180,9 @@ impl Session {
     }
 }
 
-/// Appends the event of this number, from 0, and a line break.
+/// Appends the event with this number, counted from 0, and a line break.
 pub(crate) fn push_event(out: &mut String, number: u64) {
-    let session = Session::of(number / STEPS);
+    let session = CapturedSession::of(number / STEPS);
     let step = number % STEPS;
     let (name, payload) = session.payload(step);
     let start = out.len();
@@ -206,7 +207,7 @@ pub(crate) fn push_event(out: &mut String, number: u64) {
         step,
         timestamp,
         urgency,
-        session.tongue.tag,
+        session.language.tag,
         payload,
     );
     debug_assert!(written.is_ok(), "a String takes everything");
@@ -221,7 +222,7 @@ pub(crate) fn push_event(out: &mut String, number: u64) {
     out.push_str("}\n");
 }
 
-/// An event that no validator may pass: it lacks everything but its type.
+/// An event that every validator must reject: it has nothing but its type.
 pub(crate) const WRONG_EVENT: &str = "{\"type\":\"aaep:agent.tool.invoked\"}\n";
 
 #[cfg(test)]

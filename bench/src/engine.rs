@@ -1,5 +1,5 @@
-//! `engine`: what it costs to take an event in and shape it, by the number of audiences and of
-//! subscribers, and what an idle subscriber and a stalled one weigh.
+//! `engine`: what it costs to accept and shape an event, by the number of audiences and
+//! subscribers, and how much memory an idle subscriber and a stalled one take.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -11,22 +11,22 @@ use aaep_engine::{Config, Engine, Input, Now, Output};
 use clap::Args;
 use serde_json::json;
 
-use crate::table::{Amount, Block, Report, Target, Wanted};
-use crate::timing::{Spread, float};
+use crate::table::{BenchReport, BenchTarget, NamedAmount, ReportBlock, TargetBound};
+use crate::timing::{ValueSpread, float};
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct EngineBenchOptions {
     /// Write the numbers to this file as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<std::path::PathBuf>,
     /// Measure the memory of one kind of world and print its bytes; for this program itself.
     #[arg(long, hide = true)]
-    memory: Option<Memory>,
+    memory: Option<MemoryWorld>,
 }
 
-/// A world whose memory is measured in a process of its own, so that no other world left its traces.
+/// A world whose memory is measured in its own process, free of traces of other worlds.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Memory {
+enum MemoryWorld {
     /// Many idle subscribers.
     Idle,
     /// Subscribers that take everything while many events go by.
@@ -35,8 +35,8 @@ enum Memory {
     Stalled,
 }
 
-impl Memory {
-    /// The bytes that such a world adds, as a child of this process measures it.
+impl MemoryWorld {
+    /// The bytes that such a world adds, measured by a child process.
     fn of_child(self) -> Option<f64> {
         let name = clap::ValueEnum::to_possible_value(&self)?.get_name().to_owned();
         let program = std::env::current_exe().ok()?;
@@ -48,19 +48,19 @@ impl Memory {
     }
 
     fn measure(self) -> f64 {
-        let mut world = World::new();
+        let mut world = EngineWorld::new();
         world.subscribe(&capabilities(0, None));
         let before = resident_bytes();
         match self {
-            Memory::Idle => {
+            MemoryWorld::Idle => {
                 for _ in 0..IDLE {
                     world.subscribe(&capabilities(0, Some(3)));
                 }
             }
-            Memory::Calm | Memory::Stalled => {
+            MemoryWorld::Calm | MemoryWorld::Stalled => {
                 for _ in 0..STALLED {
                     let subscriber = world.subscribe(&capabilities(1, None));
-                    if self == Memory::Stalled {
+                    if self == MemoryWorld::Stalled {
                         world.engine.handle(world.now, Input::Block { subscriber });
                     }
                 }
@@ -71,37 +71,41 @@ impl Memory {
     }
 }
 
-/// How many idle subscribers are weighed together.
+/// The number of idle subscribers whose memory is measured together.
 const IDLE: u64 = 50_000;
 
-/// How many stalled subscribers are weighed together.
+/// The number of stalled subscribers whose memory is measured together.
 const STALLED: u64 = 10_000;
 
-/// How many events are timed for each crowd.
+/// The number of events timed for each crowd.
 const EVENTS: u64 = 2000;
 
 const AUDIENCES: [u64; 3] = [1, 8, 64];
 const LISTENERS: [u64; 3] = [100, 1000, 10_000];
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &EngineBenchOptions) -> ExitCode {
     if let Some(memory) = options.memory {
         println!("{}", memory.measure());
         return ExitCode::SUCCESS;
     }
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     let mut per_audience = Vec::new();
     let mut per_member = Vec::new();
     let mut once = true;
     for audiences in AUDIENCES {
-        let mut block = Block::new(format!("{audiences} audiences, unlimited subscribers"));
+        let mut block = ReportBlock::new(format!("{audiences} audiences, unlimited subscribers"));
         let mut smallest = None;
         for subscribers in LISTENERS {
-            let crowd = Crowd::measure(audiences, subscribers);
+            let crowd = CrowdCost::measure(audiences, subscribers);
             once &= crowd.encodings == EVENTS * audiences.min(subscribers);
             let mut amounts = crowd.spread.amounts();
             let each = crowd.spread.median / float(audiences.min(subscribers));
-            amounts.push(Amount::new("per audience", each, "ns"));
-            amounts.push(Amount::new("encodings per event", float(crowd.encodings / EVENTS), ""));
+            amounts.push(NamedAmount::new("per audience", each, "ns"));
+            amounts.push(NamedAmount::new(
+                "encodings per event",
+                float(crowd.encodings / EVENTS),
+                "",
+            ));
             block.line(format!("{subscribers} subscribers"), amounts);
             match smallest {
                 None => {
@@ -117,15 +121,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         report.add(&block);
     }
     let held = held_subscribers();
-    let mut block = Block::new("Subscribers with nothing due, 10000 of them over their rate");
-    block.line("Time per event more than without them", vec![Amount::only(held, "ns")]);
+    let mut block = ReportBlock::new("Subscribers with nothing due, 10000 of them over their rate");
+    block.line("Time per event more than without them", vec![NamedAmount::only(held, "ns")]);
     report.add(&block);
-    let idle = Memory::Idle.of_child().map(|bytes| bytes / float(IDLE));
-    let stalled = Memory::Stalled.of_child().zip(Memory::Calm.of_child());
+    let idle = MemoryWorld::Idle.of_child().map(|bytes| bytes / float(IDLE));
+    let stalled = MemoryWorld::Stalled.of_child().zip(MemoryWorld::Calm.of_child());
     let stalled = stalled.map(|(stalled, calm)| (stalled - calm).max(0.0) / float(STALLED));
-    let mut block = Block::new("Memory");
-    block.line("An idle subscriber", vec![Amount::only(idle.unwrap_or(f64::NAN), "bytes")]);
-    let amount = Amount::only(stalled.unwrap_or(f64::NAN), "bytes");
+    let mut block = ReportBlock::new("Memory");
+    block.line("An idle subscriber", vec![NamedAmount::only(idle.unwrap_or(f64::NAN), "bytes")]);
+    let amount = NamedAmount::only(stalled.unwrap_or(f64::NAN), "bytes");
     block.line(
         "A subscriber stalled while 100000 events are offered, more than one that is not",
         vec![amount],
@@ -133,27 +137,27 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     report.add(&block);
     let most = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
     report.judge(&[
-        Target {
+        BenchTarget {
             what: "Median time per event and audience",
-            wanted: Wanted::AtMost(3000.0),
+            wanted: TargetBound::AtMost(3000.0),
             unit: "ns",
             found: Some(most(&per_audience)),
         },
-        Target {
+        BenchTarget {
             what: "Time per further unlimited subscriber",
-            wanted: Wanted::AtMost(60.0),
+            wanted: TargetBound::AtMost(60.0),
             unit: "ns",
             found: Some(most(&per_member)),
         },
-        Target {
+        BenchTarget {
             what: "Encodings per event and audience",
-            wanted: Wanted::AtMost(1.0),
+            wanted: TargetBound::AtMost(1.0),
             unit: "",
             found: Some(if once { 1.0 } else { 2.0 }),
         },
-        Target {
+        BenchTarget {
             what: "Memory of an idle subscriber",
-            wanted: Wanted::AtMost(512.0),
+            wanted: TargetBound::AtMost(512.0),
             unit: "bytes",
             found: idle,
         },
@@ -168,15 +172,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// An engine with a crowd, and what it took to tell it something.
-struct Crowd {
-    spread: Spread,
+/// What it cost an engine to deliver events to a crowd.
+struct CrowdCost {
+    spread: ValueSpread,
     encodings: u64,
 }
 
-impl Crowd {
+impl CrowdCost {
     fn measure(audiences: u64, subscribers: u64) -> Self {
-        let mut world = World::new();
+        let mut world = EngineWorld::new();
         for number in 0..subscribers {
             world.subscribe(&capabilities(number % audiences, None));
         }
@@ -190,19 +194,19 @@ impl Crowd {
             encodings +=
                 outputs.iter().filter(|it| matches!(it, Output::Deliver { .. })).count() as u64;
         }
-        Crowd { spread: Spread::of(times), encodings }
+        CrowdCost { spread: ValueSpread::of(times), encodings }
     }
 }
 
-/// How much longer an event takes with many subscribers that hold something and are not due.
+/// How much longer an event takes with many subscribers that have held events but nothing due.
 fn held_subscribers() -> f64 {
     let measure = |subscribers: u64| {
-        let mut world = World::new();
+        let mut world = EngineWorld::new();
         world.subscribe(&capabilities(0, None));
         for _ in 0..subscribers {
             world.subscribe(&capabilities(0, Some(1)));
         }
-        // Everyone gets its one event of this second; from here on they are held.
+        // Each subscriber receives its one event of this second; later events are held.
         for number in 0..3 {
             let event = world.tool_event(number);
             world.publish(event);
@@ -214,7 +218,7 @@ fn held_subscribers() -> f64 {
             world.publish(event);
             times.push(start.elapsed().as_secs_f64() * 1e9);
         }
-        Spread::of(times).median
+        ValueSpread::of(times).median
     };
     let (none, many) = (measure(0), measure(10_000));
     (many - none).max(0.0)
@@ -229,13 +233,13 @@ fn resident_bytes() -> f64 {
 }
 
 /// An engine and one running session.
-struct World {
+struct EngineWorld {
     engine: Engine,
     now: Now,
     session: String,
 }
 
-impl World {
+impl EngineWorld {
     fn new() -> Self {
         let offer = Offer {
             producer: aaep::Producer::new("bench"),
@@ -253,7 +257,7 @@ impl World {
             only_offered_languages: false,
         };
         let now = Now { monotonic_us: 0, unix_us: 1_793_600_400_000_000 };
-        let mut world = World {
+        let mut world = EngineWorld {
             engine: Engine::new(Config::new(offer, [1; 32])),
             now,
             session: "sess_bench".to_owned(),
@@ -305,7 +309,7 @@ impl World {
         }
     }
 
-    /// Calls and returns of one tool, about 500 bytes each.
+    /// A call or a return of one tool, of about 500 bytes.
     fn tool_event(&self, number: u64) -> Event {
         let call = format!("call_{}", number / 2);
         let text = "Looks through the timetable of the next three days for a train with a ramp, a seat near the door and enough time to change on foot.";
@@ -337,7 +341,7 @@ impl World {
     }
 }
 
-/// A tool event of a named call.
+/// Sets the call id of a tool event.
 trait WithCall {
     fn with_call(self, call: &str) -> Self;
 }
@@ -361,7 +365,7 @@ fn read_request(request: &serde_json::Value) -> SubscriptionRequest {
     }
 }
 
-/// Terms of one of 64 audiences.
+/// The capabilities that lead to one of 64 audiences.
 fn capabilities(audience: u64, rate: Option<u64>) -> serde_json::Value {
     let verbosity = ["terse", "normal", "detailed", "normal"][(audience % 4) as usize];
     let boundary = ["sentence", "word", "paragraph", "completion"][(audience / 4 % 4) as usize];

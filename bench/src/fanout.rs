@@ -1,13 +1,14 @@
-//! `fanout`: what it costs a running hub to tell many subscribers something, next to others that do the same.
+//! `fanout`: what it costs a running hub to send events to many subscribers, compared with other
+//! servers that do the same.
 //!
-//! The limit is a server that does nothing but write the same bytes to each socket. Beside it stand a server
-//! as one would write it by hand and, where it is installed, nginx with nchan. Every server is a process of
-//! its own, and so are the subscribers of each. Processor time and memory are read from `/proc`, so this is for
-//! Linux.
+//! The limit is a server that does nothing but write the same bytes to each socket. It is compared
+//! with the hub, with a server as one would write it by hand and, where it is installed, with nginx
+//! and nchan. Every server runs in its own process, and so do the subscribers of each. Processor
+//! time and memory are read from `/proc`, so this benchmark needs Linux.
 //!
-//! All have their subscribers from the beginning and are measured in turns; the best turn of each counts,
-//! because a shared machine swings. The next event is published when everyone has the one before, so that all
-//! do the same work for each.
+//! All servers have their subscribers from the beginning and are measured in turns. The best turn
+//! of each counts, because a shared machine varies. The next event is published when all
+//! subscribers have the previous one, so that all servers do the same work for each event.
 
 mod by_hand;
 mod cell;
@@ -33,39 +34,39 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::table::{Report, Target, Wanted};
+use crate::table::{BenchReport, BenchTarget, TargetBound};
 use crate::timing::float;
-use cell::Cell;
-use critical::Critical;
-use crowd::Crowd;
-use growth::Growth;
-use rows::Row;
-use wire::{Kind, Wire};
+use cell::FanoutCell;
+use critical::CriticalLateness;
+use crowd::SubscriberCrowd;
+use growth::GrowthCosts;
+use rows::FanoutRow;
+use wire::{FanoutWire, ServerKind};
 
-/// How many events are published together, where they are.
+/// The number of events in a burst, where events are published together.
 const BURST: usize = 32;
 
-/// How long the JSON of an event is.
+/// The length of an event's JSON in bytes.
 const EVENT_BYTES: usize = 500;
 
-/// How many files a server has open beside its subscribers, at most.
+/// The most files that a server has open besides its subscribers.
 const OTHER_FILES: usize = 200;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct FanoutBenchOptions {
     /// How many subscribers there are.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000, 5000, 10_000],
         value_parser = clap::value_parser!(u64).range(10..=25_000))]
     subscribers: Vec<u64>,
     /// What events travel on; all wires if it is not said.
     #[arg(long, value_delimiter = ',')]
-    wires: Vec<Wire>,
+    wires: Vec<FanoutWire>,
     /// Which crowds are measured; all if it is not said.
     #[arg(long, value_delimiter = ',')]
-    crowds: Vec<Case>,
+    crowds: Vec<CrowdCase>,
     /// Who is measured beside the hub and the limit; all if it is not said.
     #[arg(long, value_delimiter = ',')]
-    peers: Vec<Peer>,
+    peers: Vec<ComparedPeer>,
     /// How often each is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     rounds: u64,
@@ -85,7 +86,7 @@ pub(crate) struct Options {
 
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Case {
+enum CrowdCase {
     /// Everyone has the same terms.
     One,
     /// Eight different terms.
@@ -98,22 +99,22 @@ enum Case {
     Growth,
 }
 
-/// Who else can be measured.
+/// Another server to measure.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Peer {
+enum ComparedPeer {
     /// A server as one would write it by hand.
     Axum,
     /// nginx with nchan.
     Nchan,
 }
 
-/// An event exactly as a subscriber of the hub gets it, and the JSON in it.
-struct Sample {
+/// An event exactly as a subscriber of the hub receives it, and the JSON in it.
+struct FanoutSample {
     frame: Vec<u8>,
     json: String,
 }
 
-impl Sample {
+impl FanoutSample {
     fn of(frame: Vec<u8>) -> Result<Self, String> {
         let text = String::from_utf8_lossy(&frame);
         let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
@@ -122,27 +123,27 @@ impl Sample {
         if marks.map(|mark| tally::count(&frame, mark)) != [1, 0, 1] {
             return Err(format!("this is not one event: {text:?}"));
         }
-        Ok(Sample { frame, json })
+        Ok(FanoutSample { frame, json })
     }
 }
 
-/// Nanoseconds on a clock that all processes of the machine share.
+/// The time in nanoseconds on a clock that all processes of the machine share.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let part = |number: i64| u64::try_from(number).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
-/// How much of it all is measured.
-struct Effort {
+/// How much is measured.
+struct FanoutEffort {
     rounds: u64,
-    /// How many deliveries there are in a round, published one at a time and together.
+    /// The number of deliveries in a round, for events published one at a time and for bursts.
     deliveries: [usize; 2],
-    /// How long it is measured in a round how late events are.
+    /// How long a round measures latency.
     lateness: Duration,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &FanoutBenchOptions) -> ExitCode {
     match compare(options) {
         Ok(code) => code,
         Err(why) => fail(&why),
@@ -155,14 +156,14 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-impl Options {
-    fn effort(&self) -> Effort {
+impl FanoutBenchOptions {
+    fn effort(&self) -> FanoutEffort {
         if self.smoke {
             let lateness = Duration::from_millis(200);
-            return Effort { rounds: 1, deliveries: [10_000, 64_000], lateness };
+            return FanoutEffort { rounds: 1, deliveries: [10_000, 64_000], lateness };
         }
         let lateness = Duration::from_secs(3);
-        Effort { rounds: self.rounds, deliveries: [200_000, 640_000], lateness }
+        FanoutEffort { rounds: self.rounds, deliveries: [200_000, 640_000], lateness }
     }
 
     fn subscribers(&self) -> Vec<usize> {
@@ -172,24 +173,24 @@ impl Options {
         self.subscribers.iter().filter_map(|it| usize::try_from(*it).ok()).collect()
     }
 
-    fn wires(&self) -> Vec<Wire> {
-        if self.wires.is_empty() { Wire::ALL.to_vec() } else { self.wires.clone() }
+    fn wires(&self) -> Vec<FanoutWire> {
+        if self.wires.is_empty() { FanoutWire::ALL.to_vec() } else { self.wires.clone() }
     }
 
-    fn has(&self, case: Case) -> bool {
+    fn has(&self, case: CrowdCase) -> bool {
         self.crowds.is_empty() || self.crowds.contains(&case)
     }
 
-    /// Who is measured beside the hub and the limit.
-    fn peers(&self, report: &mut Report) -> Vec<Kind> {
+    /// The servers to measure besides the hub and the limit.
+    fn peers(&self, report: &mut BenchReport) -> Vec<ServerKind> {
         let has = |peer| self.peers.is_empty() || self.peers.contains(&peer);
         let mut peers = Vec::new();
-        if has(Peer::Axum) {
-            peers.push(Kind::Axum);
+        if has(ComparedPeer::Axum) {
+            peers.push(ServerKind::Axum);
         }
-        if has(Peer::Nchan) && nchan::is_there() {
-            peers.push(Kind::Nchan);
-        } else if has(Peer::Nchan) {
+        if has(ComparedPeer::Nchan) && nchan::is_there() {
+            peers.push(ServerKind::Nchan);
+        } else if has(ComparedPeer::Nchan) {
             report.say(
                 "nginx with nchan is left out, because it is not installed. \
                  To measure it too: apt-get install nginx libnginx-mod-nchan",
@@ -199,7 +200,7 @@ impl Options {
     }
 }
 
-fn compare(options: &Options) -> Result<ExitCode, String> {
+fn compare(options: &FanoutBenchOptions) -> Result<ExitCode, String> {
     let most = options.subscribers().into_iter().max().unwrap_or(0);
     let files = crate::process::raise_open_files()?;
     if files < (most + OTHER_FILES) as u64 {
@@ -208,7 +209,7 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
              Allow more, or choose fewer with --subscribers"
         ));
     }
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     let effort = options.effort();
     report.say(crate::process::machine());
     report.say(format!(
@@ -216,10 +217,10 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
         effort.rounds
     ));
     let rows = cells(options, &effort, &mut report)?;
-    // What was found so far is told even if something else cannot be measured.
-    let critical = options.has(Case::Critical).then(|| critical::measure(most, &effort));
+    // Report the results so far even if something else cannot be measured.
+    let critical = options.has(CrowdCase::Critical).then(|| critical::measure(most, &effort));
     let critical = measured("Critical events", critical, &mut report);
-    let growth = options.has(Case::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
+    let growth = options.has(CrowdCase::Growth).then(|| growth::measure(most.div_ceil(4), &effort));
     let growth = measured("Growth", growth, &mut report);
     let is_complete = critical.is_ok() && growth.is_ok();
     let (critical, growth) = (critical.unwrap_or(None), growth.unwrap_or(None));
@@ -232,12 +233,12 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
         report.add(&growth.block());
         targets.extend(growth.targets());
     }
-    let losses = rows.iter().map(Row::losses).sum::<u64>()
+    let losses = rows.iter().map(FanoutRow::losses).sum::<u64>()
         + critical.as_ref().map_or(0, |it| it.losses)
         + growth.as_ref().map_or(0, |it| it.losses);
-    targets.push(Target {
+    targets.push(BenchTarget {
         what: "Deliveries that did not arrive, or came to those who want few beyond what they want",
-        wanted: Wanted::AtMost(0.0),
+        wanted: TargetBound::AtMost(0.0),
         unit: "deliveries",
         found: Some(float(losses)),
     });
@@ -248,35 +249,44 @@ fn compare(options: &Options) -> Result<ExitCode, String> {
     }
     if options.smoke {
         rows::check_sanity(&rows)?;
-        critical.iter().try_for_each(Critical::check_sanity)?;
-        growth.iter().try_for_each(Growth::check_sanity)?;
+        critical.iter().try_for_each(CriticalLateness::check_sanity)?;
+        growth.iter().try_for_each(GrowthCosts::check_sanity)?;
     }
     Ok(if losses == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was found, if it was looked for; says why it could not be.
+/// The result of a measurement, if it was requested; reports why it failed, if it did.
 fn measured<T>(
     what: &str,
     found: Option<Result<T, String>>,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<Option<T>, ()> {
     found.transpose().map_err(|why| report.say(format!("\n{what} could not be measured: {why}")))
 }
 
-/// All wires, numbers of subscribers and crowds.
-fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<Row>, String> {
+/// Measures all wires, numbers of subscribers and crowds.
+fn cells(
+    options: &FanoutBenchOptions,
+    effort: &FanoutEffort,
+    report: &mut BenchReport,
+) -> Result<Vec<FanoutRow>, String> {
     let peers = options.peers(report);
-    let crowds =
-        [(Case::One, Crowd::One), (Case::Eight, Crowd::Eight), (Case::Mixed, Crowd::Mixed)];
+    let crowds = [
+        (CrowdCase::One, SubscriberCrowd::One),
+        (CrowdCase::Eight, SubscriberCrowd::Eight),
+        (CrowdCase::Mixed, SubscriberCrowd::Mixed),
+    ];
     let mut rows = Vec::new();
     for wire in options.wires() {
         for subscribers in options.subscribers() {
             for (case, crowd) in crowds {
-                // Whether it works is known from one wire; a crowd is the same on every one.
-                if !options.has(case) || (options.smoke && wire != Wire::Sse && case != Case::One) {
+                // A smoke run tests the other crowds on one wire only, because a crowd is the same on every wire.
+                if !options.has(case)
+                    || (options.smoke && wire != FanoutWire::Sse && case != CrowdCase::One)
+                {
                     continue;
                 }
-                let cell = Cell { wire, subscribers, crowd };
+                let cell = FanoutCell { wire, subscribers, crowd };
                 let found = cell.measure(effort, &peers)?;
                 report.add(&rows::block(&cell, &found));
                 rows.extend(found);
@@ -286,8 +296,12 @@ fn cells(options: &Options, effort: &Effort, report: &mut Report) -> Result<Vec<
     Ok(rows)
 }
 
-/// Writes what was found to where it is wanted.
-fn keep(options: &Options, report: &Report, rows: &[Row]) -> Result<(), String> {
+/// Writes the results to the requested files.
+fn keep(
+    options: &FanoutBenchOptions,
+    report: &BenchReport,
+    rows: &[FanoutRow],
+) -> Result<(), String> {
     write(options.json.as_ref(), || {
         let mut json = report.to_json();
         json["rows"] = rows.iter().map(|row| row.to_json(rows)).collect();
@@ -310,10 +324,10 @@ mod tests {
     #[test]
     fn a_sample_is_exactly_one_ordinary_event() {
         let event = br#"data: {"@context":"c","summary_normal":"Some ^ x. "}"#;
-        let sample = Sample::of(event.to_vec()).expect("an event");
+        let sample = FanoutSample::of(event.to_vec()).expect("an event");
         assert_eq!(sample.json, r#"{"@context":"c","summary_normal":"Some ^ x. "}"#);
         for wrong in [&b""[..], b": alive", b"{\"@context\":\"c\"}", &event.repeat(2)] {
-            assert!(Sample::of(wrong.to_vec()).is_err(), "{wrong:?}");
+            assert!(FanoutSample::of(wrong.to_vec()).is_err(), "{wrong:?}");
         }
     }
 }

@@ -1,8 +1,10 @@
-//! `hogs`: how long a person's answer takes on a quiet hub, and beside programs that take all they can.
+//! `hogs`: how long a person's answer takes on a quiet hub, and next to programs that take all they can.
 //!
-//! An agent asks, a person who has the person's key hears it and answers at once. First alone, then beside
-//! hogs: one token that publishes, asks, subscribes and guesses as fast as it is let and holds sockets of agents, and a
-//! local program that holds connections of both kinds of HTTP. The hub has its own limits. Every outcome must be the one that was answered.
+//! An agent asks, and a person with the person's key receives the ask and answers at once. The
+//! first run has nothing else on the hub. The second has hogs: one token that publishes, asks,
+//! subscribes and guesses as fast as it can and holds sockets of agents, and a local program that
+//! holds connections of both versions of HTTP. The hub has its default limits. Every outcome must
+//! match its answer.
 
 mod hog;
 
@@ -18,16 +20,16 @@ use clap::Args;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::serve::{Connection, Served, program};
-use crate::table::{Block, Report, Target, Wanted};
-use crate::timing::{Spread, timestamp};
-use hog::Hog;
+use crate::serve::{HttpConnection, ServedHub, program};
+use crate::table::{BenchReport, BenchTarget, ReportBlock, TargetBound};
+use crate::timing::{ValueSpread, timestamp};
+use hog::HogBehavior;
 
-/// How long a session of the asking agent is, in questions.
+/// The number of asks in a session of the asking agent.
 const ASKS_A_SESSION: u64 = 500;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct HogsBenchOptions {
     /// How long the person answers alone, and how long beside the hogs.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -39,7 +41,7 @@ pub(crate) struct Options {
     smoke: bool,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &HogsBenchOptions) -> ExitCode {
     match compare(options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -53,39 +55,39 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Takes as many open files as the system lets this process have: the hogs hold thousands of connections.
+/// Raises the limit of open files as far as the system allows, because the hogs hold thousands of connections.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // With fewer, the hogs hold fewer.
+    // With a lower limit, the hogs hold fewer connections.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-fn compare(options: &Options) -> Result<bool, String> {
+fn compare(options: &HogsBenchOptions) -> Result<bool, String> {
     raise_open_files();
     let folder = TempDir::new_in(&options.folder).map_err(|error| error.to_string())?;
     let agent = token(folder.path(), "agent", &["publish"])?;
     let hog = token(folder.path(), "hog", &["publish", "listen", "reply"])?;
-    let served = Served::start_as_people_do(folder.path())?;
+    let served = ServedHub::start_with_default_limits(folder.path())?;
     let key = std::fs::read_to_string(folder.path().join("person.key"));
     let key = bearer(key.map_err(|error| error.to_string())?.trim());
-    let person = Person::start(&served, &key)?;
-    let mut asking = Asking::start(&served, agent)?;
+    let person = MeasuredPerson::start(&served, &key)?;
+    let mut asking = MeasuredAgent::start(&served, agent)?;
     let time = Duration::from_secs(options.seconds);
     let quiet = asking.ask_for(time)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let hogs: Vec<_> = Hog::EVERY.iter().map(|it| it.start(&served, &hog, &stop)).collect();
-    // They need a moment to take what they can.
+    let hogs: Vec<_> = HogBehavior::EVERY.iter().map(|it| it.start(&served, &hog, &stop)).collect();
+    // The hogs need a moment to take what they can.
     thread::sleep(time / 10);
     let beside = asking.ask_for(time)?;
     let memory = served.usage()?.resident_bytes / (1024.0 * 1024.0);
     stop.store(true, Ordering::SeqCst);
-    let mut report = Report::default();
-    let mut block = Block::new("From asking to the outcome");
+    let mut report = BenchReport::default();
+    let mut block = ReportBlock::new("From asking to the outcome");
     block.line("alone", quiet.amounts());
     block.line("beside the hogs", beside.amounts());
     report.add(&block);
-    for (kind, hog) in Hog::EVERY.iter().zip(hogs) {
+    for (kind, hog) in HogBehavior::EVERY.iter().zip(hogs) {
         let count = hog.join().map_err(|_| "a hog gave up")?;
         report.say(format!("{}: {count} times.", kind.name()));
     }
@@ -94,9 +96,9 @@ fn compare(options: &Options) -> Result<bool, String> {
     served.stop()?;
     let most = if options.smoke { f64::INFINITY } else { 2.0 };
     let slower = beside.p99 / quiet.p99;
-    report.judge(&[Target {
+    report.judge(&[BenchTarget {
         what: "99 of 100 answers beside the hogs, by those alone",
-        wanted: Wanted::AtMost(most),
+        wanted: TargetBound::AtMost(most),
         unit: "times",
         found: Some(slower),
     }]);
@@ -108,7 +110,7 @@ fn bearer(credential: &str) -> String {
     format!("authorization: Bearer {credential}\r\n")
 }
 
-/// Makes a token of the person who runs the hub. The header that shows it.
+/// Creates a token for the person that runs the hub, and returns the header with it.
 fn token(folder: &Path, name: &str, scopes: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program()?);
     command.args(["tokens", "new", "--json", "--for", "me", "--name", name]);
@@ -121,17 +123,17 @@ fn token(folder: &Path, name: &str, scopes: &[&str]) -> Result<String, String> {
     made["secret"].as_str().map(bearer).ok_or_else(|| "no token was made".to_owned())
 }
 
-/// The agent that asks.
-struct Asking {
-    connection: Connection,
+/// The agent whose asks are timed.
+struct MeasuredAgent {
+    connection: HttpConnection,
     asked: u64,
     session: u64,
 }
 
-impl Asking {
-    fn start(served: &Served, headers: String) -> Result<Self, String> {
-        let connection = Connection::open(served.address())?.with_headers(headers);
-        let mut asking = Asking { connection, asked: 0, session: 0 };
+impl MeasuredAgent {
+    fn start(served: &ServedHub, headers: String) -> Result<Self, String> {
+        let connection = HttpConnection::open(served.address())?.with_headers(headers);
+        let mut asking = MeasuredAgent { connection, asked: 0, session: 0 };
         asking.begin_session()?;
         Ok(asking)
     }
@@ -152,17 +154,17 @@ impl Asking {
         Ok(())
     }
 
-    /// Asks for so long. How long each question took, in nanoseconds.
-    fn ask_for(&mut self, time: Duration) -> Result<Spread, String> {
+    /// Asks repeatedly for this long. Returns how long each ask took, in nanoseconds.
+    fn ask_for(&mut self, time: Duration) -> Result<ValueSpread, String> {
         let (began, mut took) = (Instant::now(), Vec::new());
         while began.elapsed() < time {
             let asked = Instant::now();
             self.ask()?;
             took.push(asked.elapsed().as_secs_f64() * 1e9);
-            // A person does not answer all the time, and an agent does not always ask.
+            // Pause between asks: agents do not ask all the time, and people do not answer all the time.
             thread::sleep(Duration::from_millis(5));
         }
-        Ok(Spread::of(took))
+        Ok(ValueSpread::of(took))
     }
 
     fn ask(&mut self) -> Result<(), String> {
@@ -170,7 +172,7 @@ impl Asking {
         if self.asked.is_multiple_of(ASKS_A_SESSION) {
             self.begin_session()?;
         }
-        let question = json!({
+        let ask = json!({
             "type": "aaep:agent.awaiting.confirmation",
             "session_id": format!("sess_asking{}", self.session),
             "producer": { "agent_id": "asking" }, "action": "Delete the database.",
@@ -179,28 +181,28 @@ impl Asking {
             "summary_normal": "May I delete the database?",
         });
         let path = "/aaep/v1/asks?wait_seconds=60";
-        let answer = self.connection.post(path, "application/json", &question.to_string())?;
+        let answer = self.connection.post(path, "application/json", &ask.to_string())?;
         let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
         let is_right = answer["outcome"] == "accept" && answer["decided_by"] == "reply";
         if is_right { Ok(()) } else { Err(format!("it was settled otherwise: {answer}")) }
     }
 }
 
-/// The person: hears questions and accepts each at once.
-struct Person {
+/// The person, who receives asks and accepts each at once.
+struct MeasuredPerson {
     stream: std::net::TcpStream,
 }
 
-impl Drop for Person {
+impl Drop for MeasuredPerson {
     fn drop(&mut self) {
-        // One that is closed already is as wanted.
+        // If the connection is already closed, nothing is left to do.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-impl Person {
-    fn start(served: &Served, key: &str) -> Result<Self, String> {
-        let mut replies = Connection::open(served.address())?.with_headers(key.to_owned());
+impl MeasuredPerson {
+    fn start(served: &ServedHub, key: &str) -> Result<Self, String> {
+        let mut replies = HttpConnection::open(served.address())?.with_headers(key.to_owned());
         let request = json!({
             "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "person",
             "capabilities": {
@@ -211,7 +213,7 @@ impl Person {
         let accepted = replies.post(path, "application/json", &request.to_string())?;
         let accepted: Value = serde_json::from_str(&accepted).map_err(|it| it.to_string())?;
         let id = accepted["subscription_id"].as_str().ok_or("no subscription")?.to_owned();
-        let mut events = Connection::open(served.address())?;
+        let mut events = HttpConnection::open(served.address())?;
         let path = format!("/aaep/v1/events?subscription_id={id}");
         events.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{key}\r\n"))?;
         let stream = events.stream.get_ref().try_clone().map_err(|error| error.to_string())?;
@@ -219,7 +221,7 @@ impl Person {
             for line in events.stream.lines().map_while(Result::ok) {
                 let Some(data) = line.strip_prefix("data: ") else { continue };
                 let Ok(event) = serde_json::from_str::<Value>(data) else { continue };
-                // Questions of the hogs are theirs to wait for.
+                // Asks of the hogs are left unanswered.
                 let is_meant = event["producer"]["agent_id"] == "asking";
                 if let Some(token) = event["reply_token"].as_str().filter(|_| is_meant) {
                     let reply = json!({
@@ -233,6 +235,6 @@ impl Person {
                 }
             }
         });
-        Ok(Person { stream })
+        Ok(MeasuredPerson { stream })
     }
 }

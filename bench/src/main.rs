@@ -1,5 +1,5 @@
-//! The benchmark program: what is measured is compared with something else in the same run, so that
-//! a slow machine or a noisy neighbour slows both.
+//! The benchmark program. Every measurement is compared with something else in the same run, so
+//! that a slow machine or a noisy neighbour slows both.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -29,44 +29,44 @@ mod wire;
 
 #[derive(Parser)]
 #[command(about = "Measures, and compares with others in the same run.")]
-struct Arguments {
+struct BenchArguments {
     #[command(subcommand)]
-    command: Command,
+    command: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum BenchCommand {
     /// How fast messages are read and validated.
-    Validate(validate::Options),
+    Validate(validate::ValidateBenchOptions),
     /// What shaping events costs, by audiences and subscribers.
-    Engine(engine::Options),
+    Engine(engine::EngineBenchOptions),
     /// What it costs a running hub to tell many subscribers something.
-    Fanout(fanout::Options),
+    Fanout(fanout::FanoutBenchOptions),
     /// How many events agents can publish durably, next to what the disk allows.
-    Publish(publish::Options),
+    Publish(publish::PublishBenchOptions),
     /// How fast questions are asked, answered and settled.
-    Ask(ask::Options),
+    Ask(ask::AskBenchOptions),
     /// How long a person's answer takes beside programs that take all they can.
-    Hogs(hogs::Options),
+    Hogs(hogs::HogsBenchOptions),
     /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
-    Startup(startup::Options),
+    Startup(startup::StartupBenchOptions),
     /// A hub with a mixed crowd of subscribers for a long time: what is lost, and how memory grows.
-    Soak(soak::Options),
+    Soak(soak::SoakBenchOptions),
     /// What a process of this program does for another one.
     #[command(hide = true, subcommand)]
-    Part(fanout::part::Part),
+    Part(fanout::part::HelperPart),
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Validate(options) => validate::run(&options),
-        Command::Engine(options) => engine::run(&options),
-        Command::Fanout(options) => fanout::run(&options),
-        Command::Publish(options) => publish::run(&options),
-        Command::Ask(options) => ask::run(&options),
-        Command::Hogs(options) => hogs::run(&options),
-        Command::Startup(options) => startup::run(&options),
-        Command::Soak(options) => soak::run(&options),
-        Command::Part(part) => fanout::part::run(&part),
+    match BenchArguments::parse().command {
+        BenchCommand::Validate(options) => validate::run(&options),
+        BenchCommand::Engine(options) => engine::run(&options),
+        BenchCommand::Fanout(options) => fanout::run(&options),
+        BenchCommand::Publish(options) => publish::run(&options),
+        BenchCommand::Ask(options) => ask::run(&options),
+        BenchCommand::Hogs(options) => hogs::run(&options),
+        BenchCommand::Startup(options) => startup::run(&options),
+        BenchCommand::Soak(options) => soak::run(&options),
+        BenchCommand::Part(part) => fanout::part::run(&part),
     }
 }

@@ -1,7 +1,8 @@
-//! Lines over a scale of powers, as SVG that reads without eyes and without colours.
+//! Line plots over a logarithmic scale, as SVG that can be read without sight and without colours.
 //!
-//! Drawn here because the crates for it draw much more and describe nothing: every picture has a title and a
-//! description with all its numbers, and lines differ by their dashes, their marks and their names.
+//! Drawn by hand because plotting crates draw much more and describe nothing. Every picture has a
+//! title and a description with all its numbers, and lines differ by their dashes, their marks and
+//! their names.
 
 use std::fmt::Write as _;
 
@@ -14,45 +15,45 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 60.0;
 
-/// How many steps the upright scale has.
+/// The number of steps of the vertical scale.
 const STEPS: u32 = 5;
 
-/// How far apart the names of lines stand at least.
+/// The smallest distance between the names of two lines.
 const LINE_HEIGHT: f64 = 18.0;
 
 const DASHES: [&str; 4] = ["none", "10 4", "3 3", "12 4 3 4"];
 
-/// Lines in one picture.
-pub(crate) struct Plot {
+/// One picture with several lines.
+pub(crate) struct LinePlot {
     pub(crate) title: String,
-    /// What the numbers below and at the side are.
+    /// The labels of the horizontal and the vertical scale.
     pub(crate) across: &'static str,
     pub(crate) upright: &'static str,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<PlotLine>,
 }
 
-/// A line and what it is called.
-pub(crate) struct Line {
+/// One line and its name.
+pub(crate) struct PlotLine {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-impl Plot {
-    /// Everything that is to be seen, in words.
+impl LinePlot {
+    /// Describes the whole picture in words.
     pub(crate) fn description(&self) -> String {
         let mut text = format!("{} by {}.", self.upright, self.across);
         for line in &self.lines {
             let points = line.points.iter();
             let points: Vec<String> =
                 points.map(|(x, y)| format!("{} at {}", number_text(*y), whole(*x))).collect();
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, " {}: {}.", line.name, points.join(", "));
         }
         text
     }
 
     pub(crate) fn to_svg(&self) -> String {
-        let frame = Frame::of(self);
+        let frame = PlotFrame::of(self);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
              aria-labelledby=\"title description\" font-family=\"sans-serif\" font-size=\"14\">\n\
@@ -84,16 +85,16 @@ impl Plot {
     }
 }
 
-/// Where numbers are in the picture.
-struct Frame {
+/// Maps numbers to positions in the picture.
+struct PlotFrame {
     across: Vec<f64>,
     least_log: f64,
     span_log: f64,
     most: f64,
 }
 
-impl Frame {
-    fn of(plot: &Plot) -> Self {
+impl PlotFrame {
+    fn of(plot: &LinePlot) -> Self {
         let points = || plot.lines.iter().flat_map(|line| &line.points);
         let mut across: Vec<f64> = points().map(|(x, _)| *x).collect();
         across.sort_by(f64::total_cmp);
@@ -101,7 +102,7 @@ impl Frame {
         let least_log = across.first().map_or(0.0, |it| it.ln());
         let span = across.last().map_or(0.0, |it| it.ln()) - least_log;
         let most = points().map(|(_, y)| *y).filter(|y| y.is_finite()).fold(0.0, f64::max);
-        Frame {
+        PlotFrame {
             across,
             least_log,
             span_log: if span > 0.0 { span } else { 1.0 },
@@ -133,7 +134,7 @@ impl Frame {
     }
 }
 
-fn drawn(line: &Line, at: usize, frame: &Frame) -> String {
+fn drawn(line: &PlotLine, at: usize, frame: &PlotFrame) -> String {
     let places: Vec<(f64, f64)> = line
         .points
         .iter()
@@ -153,7 +154,7 @@ fn drawn(line: &Line, at: usize, frame: &Frame) -> String {
     svg
 }
 
-/// A mark of its own for each line: a disc, a square, a triangle, a ring.
+/// A different mark for each line: a disc, a square, a triangle, a ring.
 fn mark(at: usize, (x, y): (f64, f64)) -> String {
     match at % 4 {
         0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\n"),
@@ -187,7 +188,7 @@ fn whole(number: f64) -> String {
     format!("{number:.0}")
 }
 
-/// A number for a scale.
+/// Formats a number for a scale.
 fn short(number: f64) -> String {
     if number >= 1e6 {
         format!("{:.1} million", number / 1e6)
@@ -206,12 +207,12 @@ fn escaped(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn plot() -> Plot {
-        let line = |name: &str, points: &[(f64, f64)]| Line {
+    fn plot() -> LinePlot {
+        let line = |name: &str, points: &[(f64, f64)]| PlotLine {
             name: name.to_owned(),
             points: points.to_vec(),
         };
-        Plot {
+        LinePlot {
             title: "Rate <SSE>".to_owned(),
             across: "subscribers",
             upright: "deliveries a second",

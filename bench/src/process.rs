@@ -1,23 +1,23 @@
-//! What a process takes of the machine, and what the machine is, from `/proc`.
+//! Reads from `/proc` what a process uses, and describes the machine.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// How long one tick of processor time is on Linux, for programs.
+/// The length of one tick of processor time, as Linux shows it to programs.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process has taken.
-pub(crate) struct Usage {
+/// The resources that a process has used.
+pub(crate) struct ProcessUsage {
     pub(crate) cpu: Duration,
-    /// Memory of its own.
+    /// Private memory, plus memory shared between processes of the same program.
     pub(crate) bytes: f64,
-    /// All of its memory that is resident, also that which it shares with files.
+    /// All resident memory, including what it shares with files.
     pub(crate) resident_bytes: f64,
 }
 
-impl Usage {
+impl ProcessUsage {
     pub(crate) fn of(process: u32) -> Result<Self, String> {
         let read = |file: &str| {
             let path = format!("/proc/{process}/{file}");
@@ -29,22 +29,22 @@ impl Usage {
         let cpu = ticks(&stat).ok_or("no processor time in /proc")?;
         let memory = |name| memory_kb(&status, name);
         let own = memory("RssAnon:").ok_or("no memory in /proc")?;
-        // What it shares with its like, as nginx does between its processes, is its own, too.
+        // Memory shared between processes of the same program, as in nginx, counts as private.
         let bytes = (own + memory("RssShmem:").unwrap_or(0.0)) * 1024.0;
         let resident_bytes = memory("VmRSS:").ok_or("no memory in /proc")? * 1024.0;
-        // Ticks are coarse and count threads that are gone, too; the threads that run know it finely.
-        Ok(Usage { cpu: (TICK * cpu).max(of_threads(process)), bytes, resident_bytes })
+        // Ticks are coarse but include ended threads; the figures of running threads are precise.
+        Ok(ProcessUsage { cpu: (TICK * cpu).max(of_threads(process)), bytes, resident_bytes })
     }
 }
 
-/// How many files, sockets and the like a process has open.
+/// The number of open files, sockets and other handles of a process.
 pub(crate) fn handles(process: u32) -> Result<usize, String> {
     let path = format!("/proc/{process}/fd");
     let open = fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?;
     Ok(open.count())
 }
 
-/// The processor time of the threads that a process has, where the kernel keeps it; else nothing.
+/// The processor time of the running threads of a process, or zero if the kernel does not record it.
 fn of_threads(process: u32) -> Duration {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Duration::ZERO };
     let time = |thread: fs::DirEntry| -> Option<u64> {
@@ -54,7 +54,7 @@ fn of_threads(process: u32) -> Duration {
     Duration::from_nanos(threads.flatten().filter_map(time).sum())
 }
 
-/// The ticks in user and kernel mode: fields 14 and 15, counted behind the name, which may have spaces.
+/// The ticks in user and kernel mode: fields 14 and 15, counted from the end of the name, which may contain spaces.
 fn ticks(stat: &str) -> Option<u32> {
     let (_, behind) = stat.rsplit_once(')')?;
     let mut fields = behind.split_whitespace().skip(11);
@@ -68,8 +68,7 @@ fn memory_kb(status: &str, name: &str) -> Option<f64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Lets this process and those that it starts open as many files as the system allows them, and says how many
-/// that are.
+/// Raises the limit of open files for this process and its children as far as the system allows. Returns the limit.
 pub(crate) fn raise_open_files() -> Result<u64, String> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -78,7 +77,7 @@ pub(crate) fn raise_open_files() -> Result<u64, String> {
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// The machine in a sentence: processor, memory, system; never its name.
+/// Describes the machine in a sentence: processor, memory and system, but never its name.
 pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");

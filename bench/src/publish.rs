@@ -1,10 +1,11 @@
-//! `publish`: how many events agents can publish durably, next to what the disk allows.
+//! `publish`: how many events agents can publish durably, compared with what the disk allows.
 //!
-//! Agents send events over HTTP to `aaep serve`, whose store is on a real disk, and each waits for its answer,
-//! which comes when the event is stored. In the same run and in turn, as many threads hand the same bytes to one
-//! writer that appends them to a file, or commits them to a table of redb, with one wait for the disk for all
-//! that wait. That is the limit: it reads no request, checks nothing and tells nobody. Between the two is a
-//! server of HTTP written by hand that does nothing but append.
+//! Agents send events over HTTP to `aaep serve`, whose store is on a real disk. Each waits for its
+//! answer, which comes when the event is stored. In the same run, in alternation, as many threads
+//! hand the same bytes to one writer that appends them to a file, or commits them to a table of
+//! redb, with one wait for the disk for all pending writes. That is the limit: it reads no request,
+//! checks nothing and notifies nobody. Between the two is a hand-written HTTP server that does
+//! nothing but append.
 
 mod by_hand;
 
@@ -20,20 +21,20 @@ use clap::Args;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::group::{Disk, Item, Writer};
-use crate::rounds::{self, Pace, Turn};
-use crate::serve::{Connection, Served};
-use crate::table::{Amount, Block, Report, Target, Wanted};
+use crate::group::{GroupDisk, GroupWriter, WriteRequest};
+use crate::rounds::{self, RepeatedTurn, TurnPace};
+use crate::serve::{HttpConnection, ServedHub};
+use crate::table::{BenchReport, BenchTarget, NamedAmount, ReportBlock, TargetBound};
 use crate::timing::{float, timestamp};
 
-/// How long the JSON of an event is.
+/// The length of an event's JSON in bytes.
 const EVENT_BYTES: usize = 500;
 
-/// After so many events an agent begins another session.
+/// The number of events after which an agent begins another session.
 const MAX_EVENTS: u64 = 8000;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct PublishBenchOptions {
     /// How many agents publish at once.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64],
           value_parser = clap::value_parser!(u64).range(1..=256))]
@@ -56,16 +57,16 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
-/// What was found for one subject: how fast it is, and how often it waited for the disk in a second.
+/// The result for one subject: how fast it is, and how often it waited for the disk per second.
 #[derive(Clone, Copy)]
-struct Found {
-    pace: Pace,
+struct PublishFindings {
+    pace: TurnPace,
     syncs_per_second: f64,
-    /// Microseconds of processor time of the hub for one event.
+    /// The hub's processor time for one event, in microseconds.
     cpu: Option<f64>,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &PublishBenchOptions) -> ExitCode {
     match compare(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => fail(&why),
@@ -78,15 +79,15 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn compare(options: &Options) -> Result<(), String> {
+fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     let place = |error| format!("{}: {error}", options.folder.display());
     let own = TempDir::new_in(&options.folder).map_err(place)?;
     let folder = TempDir::new_in(&options.folder).map_err(place)?;
-    let served = Served::start_in(folder.path(), 300, "")?;
-    let file = Writer::start(Disk::file(own.path())?);
-    let table = Writer::start(Disk::table(own.path())?);
+    let served = ServedHub::start_in(folder.path(), 300, "")?;
+    let file = GroupWriter::start(GroupDisk::file(own.path())?);
+    let table = GroupWriter::start(GroupDisk::table(own.path())?);
     let by_hand = by_hand::start(&file)?;
-    let mut report = Report::default();
+    let mut report = BenchReport::default();
     report.say(format!(
         "{EVENT_BYTES} bytes an event, {} seconds at a time, best of {}.",
         options.seconds, options.rounds
@@ -97,7 +98,7 @@ fn compare(options: &Options) -> Result<(), String> {
     for batch in &options.batch {
         for agents in &options.agents {
             let (agents, batch) = (*agents, *batch);
-            let mut best: [Option<Found>; 4] = [None; 4];
+            let mut best: [Option<PublishFindings>; 4] = [None; 4];
             for _ in 0..options.rounds {
                 let found = [
                     hub(&served, agents, batch, &mut sessions, time)?,
@@ -119,15 +120,15 @@ fn compare(options: &Options) -> Result<(), String> {
         }
     }
     report.judge(&[
-        Target {
+        BenchTarget {
             what: "Events published in a second, by those that are only appended, where it is least",
-            wanted: Wanted::AtLeast(0.5),
+            wanted: TargetBound::AtLeast(0.5),
             unit: "times",
             found: worst[0],
         },
-        Target {
+        BenchTarget {
             what: "The same by those that a server written by hand appends",
-            wanted: Wanted::AtLeast(0.5),
+            wanted: TargetBound::AtLeast(0.5),
             unit: "times",
             found: worst[1],
         },
@@ -140,53 +141,57 @@ fn compare(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-impl Found {
+impl PublishFindings {
     fn better(self, other: Option<Self>) -> Self {
         other.filter(|it| it.pace.per_second > self.pace.per_second).unwrap_or(self)
     }
 
-    fn amounts(self, batch: u64) -> Vec<Amount> {
+    fn amounts(self, batch: u64) -> Vec<NamedAmount> {
         let mut amounts =
-            vec![Amount::new("", self.pace.per_second * float(batch), "events a second")];
+            vec![NamedAmount::new("", self.pace.per_second * float(batch), "events a second")];
         amounts.extend(self.pace.amounts("requests a second"));
-        amounts.push(Amount::new("", self.syncs_per_second, "waits for the disk a second"));
+        amounts.push(NamedAmount::new("", self.syncs_per_second, "waits for the disk a second"));
         if let Some(cpu) = self.cpu {
-            amounts.push(Amount::new("", cpu, "processor microseconds an event"));
+            amounts.push(NamedAmount::new("", cpu, "processor microseconds an event"));
         }
         amounts
     }
 }
 
-fn block(title: String, batch: u64, [hub, by_hand, file, table]: [Found; 4]) -> Block {
-    let mut block = Block::new(title);
+fn block(
+    title: String,
+    batch: u64,
+    [hub, by_hand, file, table]: [PublishFindings; 4],
+) -> ReportBlock {
+    let mut block = ReportBlock::new(title);
     block.line("the hub", hub.amounts(batch));
     block.line("a server by hand", by_hand.amounts(batch));
     block.line("appending", file.amounts(batch));
     block.line("redb alone", table.amounts(batch));
-    let by = |other: Found| hub.pace.per_second / other.pace.per_second;
+    let by = |other: PublishFindings| hub.pace.per_second / other.pace.per_second;
     block.line(
         "the hub",
         vec![
-            Amount::new("by appending", by(file), "times"),
-            Amount::new("by redb alone", by(table), "times"),
-            Amount::new("by a server by hand", by(by_hand), "times"),
+            NamedAmount::new("by appending", by(file), "times"),
+            NamedAmount::new("by redb alone", by(table), "times"),
+            NamedAmount::new("by a server by hand", by(by_hand), "times"),
         ],
     );
     block
 }
 
-/// Lets so many agents publish for a while.
+/// Measures the hub with this many agents.
 fn hub(
-    served: &Served,
+    served: &ServedHub,
     agents: u64,
     batch: u64,
     sessions: &mut u64,
     time: Duration,
-) -> Result<Found, String> {
-    let mut turns: Vec<Turn> = Vec::new();
+) -> Result<PublishFindings, String> {
+    let mut turns: Vec<RepeatedTurn> = Vec::new();
     for _ in 0..agents {
         *sessions += 1;
-        let mut agent = Agent::start(served.address(), *sessions, batch)?;
+        let mut agent = PublishBenchAgent::start(served.address(), *sessions, batch)?;
         turns.push(Box::new(move || agent.publish()));
     }
     let (before, cpu_before) = (served.commits()?, served.usage()?.cpu);
@@ -195,31 +200,36 @@ fn hub(
     let commits = served.commits()? - before;
     let events = pace.per_second * time.as_secs_f64() * float(batch);
     let cpu = Some(cpu * 1e6 / events);
-    Ok(Found { pace, syncs_per_second: commits / time.as_secs_f64(), cpu })
+    Ok(PublishFindings { pace, syncs_per_second: commits / time.as_secs_f64(), cpu })
 }
 
-/// Lets as many agents send the same to the server that was written by hand.
+/// Measures the hand-written server with as many agents and the same events.
 fn over_http(
     address: SocketAddr,
-    writer: &Writer,
+    writer: &GroupWriter,
     agents: u64,
     batch: u64,
     time: Duration,
-) -> Result<Found, String> {
-    let mut turns: Vec<Turn> = Vec::new();
+) -> Result<PublishFindings, String> {
+    let mut turns: Vec<RepeatedTurn> = Vec::new();
     for number in 0..agents {
-        let mut agent = Agent::start(address, number, batch)?;
+        let mut agent = PublishBenchAgent::start(address, number, batch)?;
         turns.push(Box::new(move || agent.publish()));
     }
     let before = writer.syncs();
     let pace = rounds::run(turns, time)?;
     let syncs = float(writer.syncs() - before);
-    Ok(Found { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
+    Ok(PublishFindings { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
 }
 
-/// Lets as many threads store the same for a while.
-fn bare(writer: &Writer, agents: u64, batch: u64, time: Duration) -> Result<Found, String> {
-    let mut turns: Vec<Turn> = Vec::new();
+/// Measures the bare writer with as many threads and the same events.
+fn bare(
+    writer: &GroupWriter,
+    agents: u64,
+    batch: u64,
+    time: Duration,
+) -> Result<PublishFindings, String> {
+    let mut turns: Vec<RepeatedTurn> = Vec::new();
     for agent in 0..agents {
         let events: Vec<String> = (0..batch).map(|number| event(agent, 0, number)).collect();
         let bytes: Arc<[u8]> = events.concat().into_bytes().into();
@@ -228,33 +238,33 @@ fn bare(writer: &Writer, agents: u64, batch: u64, time: Duration) -> Result<Foun
         turns.push(Box::new(move || {
             let sender = sender.clone();
             let then = Box::new(move || {
-                // Whoever is gone needs no answer.
+                // A caller that has gone away needs no answer.
                 let _ = sender.send(());
             });
-            writer.store(Item { bytes: Arc::clone(&bytes), then })?;
+            writer.store(WriteRequest { bytes: Arc::clone(&bytes), then })?;
             stored.recv().map_err(|_| "it could not be stored".to_owned())
         }));
     }
     let before = writer.syncs();
     let pace = rounds::run(turns, time)?;
     let syncs = float(writer.syncs() - before);
-    Ok(Found { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
+    Ok(PublishFindings { pace, syncs_per_second: syncs / time.as_secs_f64(), cpu: None })
 }
 
-/// An agent with a connection that stays.
-struct Agent {
-    connection: Connection,
+/// An agent with a persistent connection.
+struct PublishBenchAgent {
+    connection: HttpConnection,
     number: u64,
     batch: u64,
-    /// How often it began another session.
+    /// How many times it began another session.
     session: u64,
     events: u64,
 }
 
-impl Agent {
+impl PublishBenchAgent {
     fn start(address: SocketAddr, number: u64, batch: u64) -> Result<Self, String> {
-        let connection = Connection::open(address)?;
-        let mut agent = Agent { connection, number, batch, session: 0, events: 0 };
+        let connection = HttpConnection::open(address)?;
+        let mut agent = PublishBenchAgent { connection, number, batch, session: 0, events: 0 };
         agent.begin_session()?;
         Ok(agent)
     }
@@ -303,7 +313,7 @@ fn session_id(agent: u64, session: u64) -> String {
     format!("sess_bench{agent}s{session}")
 }
 
-/// An event with everything that a hub would fill in, so that what is sent is what is stored.
+/// An event with everything that a hub would fill in, so that the stored bytes are the sent bytes.
 fn event(agent: u64, session: u64, number: u64) -> String {
     let timestamp = timestamp();
     let text = |padding: usize| {

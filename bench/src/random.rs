@@ -1,11 +1,11 @@
-//! Numbers from a seed.
+//! Pseudo-random numbers from a seed.
 
-/// The generator `SplitMix64`: small, and good enough to choose moments and words.
-pub(crate) struct Random(u64);
+/// The generator `SplitMix64`: small, and good enough to choose times and words.
+pub(crate) struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
+        SeededRandom(seed)
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of the numbers from the first to the last.
+    /// A number between the two bounds, both included.
     pub(crate) fn between(&mut self, first: u64, last: u64) -> u64 {
         first + self.next() % (last - first + 1)
     }

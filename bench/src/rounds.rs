@@ -1,34 +1,35 @@
-//! Several at once do the same again and again for a while: how often in all, and how long one time takes.
+//! Repeats an action in several threads at once for a while, and measures how often it ran in all
+//! and how long one run took.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::table::Amount;
-use crate::timing::{Spread, float};
+use crate::table::NamedAmount;
+use crate::timing::{ValueSpread, float};
 
-/// One of those who do something again and again.
-pub(crate) type Turn = Box<dyn FnMut() -> Result<(), String> + Send>;
+/// The repeated action of one thread.
+pub(crate) type RepeatedTurn = Box<dyn FnMut() -> Result<(), String> + Send>;
 
-/// What came out for one subject.
+/// The result for one subject.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct TurnPace {
     pub(crate) per_second: f64,
-    /// Microseconds of one turn.
-    pub(crate) spread: Spread,
+    /// The duration of one turn, in microseconds.
+    pub(crate) spread: ValueSpread,
 }
 
-impl Pace {
-    pub(crate) fn amounts(self, unit: &'static str) -> Vec<Amount> {
+impl TurnPace {
+    pub(crate) fn amounts(self, unit: &'static str) -> Vec<NamedAmount> {
         vec![
-            Amount::new("", self.per_second, unit),
-            Amount::new("median", self.spread.median, "microseconds"),
-            Amount::new("p99", self.spread.p99, "microseconds"),
+            NamedAmount::new("", self.per_second, unit),
+            NamedAmount::new("median", self.spread.median, "microseconds"),
+            NamedAmount::new("p99", self.spread.p99, "microseconds"),
         ]
     }
 }
 
-/// Lets all of them go on for so long.
-pub(crate) fn run(turns: Vec<Turn>, time: Duration) -> Result<Pace, String> {
+/// Repeats all turns, each in its own thread, for this long.
+pub(crate) fn run(turns: Vec<RepeatedTurn>, time: Duration) -> Result<TurnPace, String> {
     let began = Instant::now();
     let threads: Vec<_> =
         turns.into_iter().map(|turn| thread::spawn(move || one(turn, began, time))).collect();
@@ -41,11 +42,11 @@ pub(crate) fn run(turns: Vec<Turn>, time: Duration) -> Result<Pace, String> {
     if all.is_empty() {
         return Err("nothing was done in time".to_owned());
     }
-    Ok(Pace { per_second: count / took, spread: Spread::of(all) })
+    Ok(TurnPace { per_second: count / took, spread: ValueSpread::of(all) })
 }
 
-/// How many microseconds each turn took; everyone has one at least.
-fn one(mut turn: Turn, began: Instant, time: Duration) -> Result<Vec<f64>, String> {
+/// Repeats one turn, at least once. Returns the duration of each run in microseconds.
+fn one(mut turn: RepeatedTurn, began: Instant, time: Duration) -> Result<Vec<f64>, String> {
     let mut took = Vec::new();
     loop {
         let start = Instant::now();
@@ -63,10 +64,10 @@ mod tests {
 
     #[test]
     fn every_turn_of_everyone_counts_and_a_failure_is_told() {
-        let quick = || -> Turn { Box::new(|| Ok(())) };
+        let quick = || -> RepeatedTurn { Box::new(|| Ok(())) };
         let pace = run(vec![quick(), quick()], Duration::from_millis(10)).expect("a pace");
         assert!(pace.per_second > 0.0 && pace.spread.median <= pace.spread.p99);
-        let failing: Turn = Box::new(|| Err("no".to_owned()));
+        let failing: RepeatedTurn = Box::new(|| Err("no".to_owned()));
         let failed = run(vec![quick(), failing], Duration::from_millis(10));
         assert_eq!(failed.err().as_deref(), Some("no"));
     }

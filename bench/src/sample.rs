@@ -1,8 +1,8 @@
-//! The three messages that are measured one at a time.
+//! The three messages that are measured individually.
 
-/// A message and where its schema is.
-pub(crate) struct Sample {
-    /// What it is, in words.
+/// A message and the path of its schema.
+pub(crate) struct MessageSample {
+    /// A description in words.
     pub(crate) label: String,
     pub(crate) bytes: Vec<u8>,
     /// The path of its schema among [`aaep::schemas`].
@@ -49,18 +49,18 @@ const STREAMING_HEAD: &str = concat!(
     r#""chunk":""#,
 );
 
-/// A paragraph as it stands in JSON, with an escape in it.
+/// A paragraph as it appears in JSON, with an escape in it.
 const PARAGRAPH: &str = concat!(
     "Sow the beans when the soil is warm to the hand, two to a hole and a finger deep. ",
     "Water them in the evening, at the root and not on the leaf, and tie them to the canes ",
     "before the wind does it for you.\\n\\n",
 );
 
-/// How large the piece of output is.
+/// The size of the chunk of output.
 const STREAMING_BYTES: usize = 4096;
 
-/// The samples, the one that the targets speak of first.
-pub(crate) fn samples() -> Vec<Sample> {
+/// The samples; the targets refer to the first one.
+pub(crate) fn samples() -> Vec<MessageSample> {
     let events = [
         ("Tool call", TOOL_INVOKED.to_owned(), "core/agent.tool.invoked.schema.json"),
         ("Confirmation", CONFIRMATION.to_owned(), "core/agent.awaiting.confirmation.schema.json"),
@@ -68,7 +68,7 @@ pub(crate) fn samples() -> Vec<Sample> {
     ];
     let sample = |(name, text, schema): (&str, String, _)| {
         let label = format!("{name} of {} bytes", text.len());
-        Sample { label, bytes: text.into_bytes(), schema }
+        MessageSample { label, bytes: text.into_bytes(), schema }
     };
     events.map(sample).into()
 }

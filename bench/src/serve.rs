@@ -1,4 +1,4 @@
-//! `aaep serve` as a process of its own, and just enough of HTTP to talk to it.
+//! Runs `aaep serve` in its own process, with just enough HTTP to talk to it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,70 +10,70 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::process::Usage;
+use crate::process::ProcessUsage;
 
-/// How long a start or a stop may take.
+/// The longest that a start or a stop may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The name of its local socket in its folder.
+/// The name of the local socket in the hub's folder.
 const SOCKET: &str = "hub.sock";
 
-/// A hub that runs.
-pub(crate) struct Served {
+/// A running hub.
+pub(crate) struct ServedHub {
     child: Child,
     address: SocketAddr,
     socket: PathBuf,
-    /// Goes when this goes.
+    /// Deleted when this value is dropped.
     folder: Option<TempDir>,
 }
 
-impl Served {
-    /// Starts it with room for so many subscribers, and with its files in a folder of its own.
+impl ServedHub {
+    /// Starts a hub with room for this many subscribers, and with its files in a new folder.
     pub(crate) fn start(subscribers: usize) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
-        let mut served = Served::start_in(folder.path(), subscribers, "")?;
+        let mut served = ServedHub::start_in(folder.path(), subscribers, "")?;
         served.folder = Some(folder);
         Ok(served)
     }
 
-    /// Starts it with its files in this folder, which may have a store from before, and with these further
-    /// tables of configuration.
+    /// Starts a hub with its files in this folder, which may already have a store, and with these
+    /// additional tables of configuration.
     pub(crate) fn start_in(
         folder: &Path,
         subscribers: usize,
         tables: &str,
     ) -> Result<Self, String> {
         let (child, address) = serve(folder, &roomy(subscribers, tables))?;
-        Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
+        Ok(ServedHub { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
-    /// Starts it with its own limits, and without trust in local programs.
-    pub(crate) fn start_as_people_do(folder: &Path) -> Result<Self, String> {
+    /// Starts a hub with its default limits, and without trust in local programs.
+    pub(crate) fn start_with_default_limits(folder: &Path) -> Result<Self, String> {
         let (child, address) = serve(folder, "")?;
-        Ok(Served { child, address, socket: folder.join(SOCKET), folder: None })
+        Ok(ServedHub { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The path of its local socket.
+    /// The path of the local socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.socket.clone()
     }
 
-    /// The number of the process.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn usage(&self) -> Result<Usage, String> {
-        Usage::of(self.child.id())
+    pub(crate) fn usage(&self) -> Result<ProcessUsage, String> {
+        ProcessUsage::of(self.child.id())
     }
 
-    /// How often its store has waited for the disk so far, as it says itself.
+    /// How often the hub's store has waited for the disk so far, according to the hub.
     pub(crate) fn commits(&self) -> Result<f64, String> {
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = HttpConnection::open(self.address)?;
         let (status, metrics) = connection.get("/metrics")?;
         let name = "aaep_store_commit_seconds_count ";
         let count = metrics.lines().find_map(|line| line.strip_prefix(name));
@@ -82,7 +82,7 @@ impl Served {
             .ok_or_else(|| format!("the hub does not say how often it stored: {status}"))
     }
 
-    /// Lets it stop by itself.
+    /// Stops the hub in an orderly way.
     pub(crate) fn stop(mut self) -> Result<(), String> {
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         if !told.is_ok_and(|status| status.success()) {
@@ -103,15 +103,15 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedHub {
     fn drop(&mut self) {
-        // One that has stopped is as wanted.
+        // If the hub has already stopped, nothing is left to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The program next to this one.
+/// The path of the `aaep` program next to this one.
 pub(crate) fn program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let path = own.with_file_name("aaep");
@@ -124,9 +124,9 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-/// The configuration with room for so many subscribers.
+/// A configuration with room for this many subscribers.
 fn roomy(subscribers: usize, tables: &str) -> String {
-    // All of them are one program to the hub, which keeps a part of the room for others.
+    // To the hub, all of them are one program, and it reserves part of the room for others.
     let room = subscribers + subscribers / 4 + 100;
     format!(
         "[access]\ntrust_local_programs = true\n[hub]\nmax_subscriptions = {room}\n[limits]\n\
@@ -161,7 +161,7 @@ fn serve(folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
     let out = child.stdout.take().ok_or("no pipe")?;
     let mut out = BufReader::new(out);
     out.read_line(&mut line).map_err(|error| error.to_string())?;
-    // What else it says is nobody's business, and must not keep it waiting.
+    // Discard the rest of its output, so that it never blocks on a full pipe.
     thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
     let address = line.trim().strip_prefix("Listening on http://").and_then(|it| it.parse().ok());
     if let Some(address) = address {
@@ -172,24 +172,24 @@ fn serve(folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
     Err(format!("aaep serve did not say where it listens: {line}"))
 }
 
-/// A connection of HTTP.
-pub(crate) struct Connection {
+/// An HTTP connection.
+pub(crate) struct HttpConnection {
     address: SocketAddr,
     pub(crate) stream: BufReader<TcpStream>,
-    /// More headers of every request, each with its line end.
+    /// Additional headers for every request, each with its line end.
     headers: String,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn open(address: SocketAddr) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|error| {
             format!("{error}. If there are too many open files: ulimit -n 20000")
         })?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Connection { address, stream: BufReader::new(stream), headers: String::new() })
+        Ok(HttpConnection { address, stream: BufReader::new(stream), headers: String::new() })
     }
 
-    /// The same with more headers, each with its line end.
+    /// Adds headers to every request, each with its line end.
     pub(crate) fn with_headers(mut self, headers: String) -> Self {
         self.headers = headers;
         self
@@ -208,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// Asks for a page and gives the status and the text of the answer.
+    /// Sends a GET request. Returns the status and the body of the answer.
     pub(crate) fn get(&mut self, path: &str) -> Result<(u16, String), String> {
         let address = self.address;
         let headers = self.headers.clone();
@@ -223,7 +223,7 @@ impl Connection {
         Ok((status, String::from_utf8_lossy(&text).into_owned()))
     }
 
-    /// Sends a body and gives the status and the text of the answer.
+    /// Sends a request with a body. Returns the status and the body of the answer.
     pub(crate) fn request(
         &mut self,
         path: &str,
@@ -239,13 +239,13 @@ impl Connection {
         self.answer()
     }
 
-    /// The status of an answer, and how long its body is.
+    /// Reads the status of an answer and the length of its body.
     pub(crate) fn head(&mut self) -> Result<(u16, usize), String> {
         read_head(&mut self.stream)
     }
 }
 
-/// The status of an answer, and how long its body is.
+/// Reads the status of an answer and the length of its body.
 pub(crate) fn read_head(stream: &mut impl BufRead) -> Result<(u16, usize), String> {
     let (mut status, mut length) = (None, 0);
     loop {

@@ -1,13 +1,13 @@
 //! `soak`: a hub with a mixed crowd of subscribers for a long time. Nothing may be lost, and memory may not grow.
 //!
-//! A third of the subscribers is on each of server-sent events, WebSocket and the Unix socket. Half of them take
-//! three events a second in whole sentences, a tenth does not read now and then, others are cut off and come
-//! back, leave (a tenth of those without closing their subscription), or just listen. Agents begin sessions, stream
-//! text, ask, and end. What a session has in it follows from its number, so that every subscriber knows what it must
-//! have heard.
+//! The subscribers are spread evenly over server-sent events, WebSocket and the Unix socket. Half
+//! of them take three events a second in whole sentences. A tenth stops reading now and then.
+//! Others lose their connection and come back, leave (a tenth of those without closing their
+//! subscription), or just listen. Agents begin sessions, stream text, ask, and end. The contents of
+//! a session follow from its number, so that every subscriber knows what it must have received.
 //!
-//! Before the subscribers come, the hub is given as many sessions as it remembers, so that what grows
-//! afterwards is not its memory of sessions.
+//! Before the subscribers join, the hub is given as many sessions as it remembers, so that later
+//! growth is not its memory of sessions.
 
 mod agents;
 mod crowd;
@@ -31,28 +31,28 @@ use clap::Args;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{self, Usage};
-use crate::serve::Served;
+use crate::process::{self, ProcessUsage};
+use crate::serve::ServedHub;
 use crate::timing::float;
-use crate::wire::Place;
-use agents::Agents;
-use crowd::{Crowd, Ending};
-use totals::Totals;
+use crate::wire::HubAddress;
+use agents::SoakAgents;
+use crowd::{SoakCrowd, SoakEnding};
+use totals::SoakTotals;
 
-/// How many sessions the hub is given first: more than it remembers.
+/// The number of sessions that the hub is given first: more than it remembers.
 const FILLED: u64 = 1100;
 
-/// How long the subscribers may take to come.
+/// The longest that the subscribers may take to connect.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// How long everyone is here before the agents end.
+/// How long all subscribers stay connected before the agents end.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// The store is swept within the hour, as it is on a machine where it is full.
+/// Makes the hub sweep its store within the hour, as it does when the store is full.
 const TABLES: &str = "[retention]\nmax_age_days = 1\nmax_megabytes = 16\n";
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct SoakBenchOptions {
     /// For how many minutes.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &SoakBenchOptions) -> ExitCode {
     match soak(options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -91,36 +91,36 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// How the hub stands at one moment.
-struct Moment {
+/// The resources that the hub uses at one moment.
+struct HubReading {
     minutes: f64,
-    usage: Usage,
+    usage: ProcessUsage,
     handles: usize,
 }
 
-/// One soak.
-struct Soak {
-    served: Served,
-    totals: Arc<Totals>,
+/// One run of the soak.
+struct SoakRun {
+    served: ServedHub,
+    totals: Arc<SoakTotals>,
     began: Instant,
     json: Option<File>,
-    moments: Vec<Moment>,
-    /// How many of the moments came before the end.
+    moments: Vec<HubReading>,
+    /// The number of readings before the end phase.
     steady: usize,
 }
 
-/// Whether nothing was lost.
-fn soak(options: &Options) -> Result<bool, String> {
+/// Runs the soak. Returns whether nothing was lost.
+fn soak(options: &SoakBenchOptions) -> Result<bool, String> {
     let json = options.json.as_ref().map(File::create).transpose();
     let json = json.map_err(|error| format!("the file for JSON: {error}"))?;
     let subscribers = usize::try_from(options.subscribers).map_err(|error| error.to_string())?;
     let folder = TempDir::new_in(&options.folder)
         .map_err(|error| format!("{}: {error}", options.folder.display()))?;
     let room = subscribers + usize::try_from(options.agents).unwrap_or(0);
-    let served = Served::start_in(folder.path(), room, TABLES)?;
-    let totals = Arc::new(Totals::default());
+    let served = ServedHub::start_in(folder.path(), room, TABLES)?;
+    let totals = Arc::new(SoakTotals::default());
     let next = Arc::new(AtomicU64::new(0));
-    let agents = Arc::new(Agents {
+    let agents = Arc::new(SoakAgents {
         address: served.address(),
         totals: Arc::clone(&totals),
         next: Arc::clone(&next),
@@ -131,15 +131,16 @@ fn soak(options: &Options) -> Result<bool, String> {
     println!("The hub is given {FILLED} sessions, so that its memory of sessions is full.");
     agents.fill(FILLED)?;
     println!("{subscribers} subscribers come.");
-    let ending = Arc::new(Ending::default());
-    let place = Place { address: served.address(), socket: served.socket() };
-    let crowd = Crowd::new(&place, subscribers, Arc::clone(&totals), next, Arc::clone(&ending))?;
+    let ending = Arc::new(SoakEnding::default());
+    let place = HubAddress { address: served.address(), socket: served.socket() };
+    let crowd =
+        SoakCrowd::new(&place, subscribers, Arc::clone(&totals), next, Arc::clone(&ending))?;
     let crowd = thread::spawn(move || crowd.run());
     wait_for_all(&totals, options.subscribers)?;
     let mut soak =
-        Soak { served, totals, began: Instant::now(), json, moments: Vec::new(), steady: 0 };
+        SoakRun { served, totals, began: Instant::now(), json, moments: Vec::new(), steady: 0 };
     soak.tell()?;
-    let threads = Agents::start(&agents, options.agents);
+    let threads = SoakAgents::start(&agents, options.agents);
     let lines = options.minutes * 60 / options.every_seconds;
     for line in 1..=lines.max(1) {
         let at = soak.began + Duration::from_secs(line * options.every_seconds);
@@ -169,8 +170,9 @@ fn soak(options: &Options) -> Result<bool, String> {
     soak.finish()
 }
 
-/// Waits until everyone is here, and then for what they are told at once. Who does not come is found later.
-fn wait_until_gathered(ending: &Ending) {
+/// Waits until all subscribers are connected, and then for the events that they receive at once.
+/// Subscribers that do not connect are found later.
+fn wait_until_gathered(ending: &SoakEnding) {
     let began = Instant::now();
     while !ending.has_gathered.load(Ordering::Relaxed) && began.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(50));
@@ -178,9 +180,9 @@ fn wait_until_gathered(ending: &Ending) {
     thread::sleep(SETTLE);
 }
 
-fn wait_for_all(totals: &Totals, subscribers: u64) -> Result<(), String> {
+fn wait_for_all(totals: &SoakTotals, subscribers: u64) -> Result<(), String> {
     let began = Instant::now();
-    // Some may have left again already.
+    // Some may already have left again.
     while totals.have_come.load(Ordering::Relaxed) < subscribers {
         if began.elapsed() > PATIENCE {
             let words = totals.words().join("\n");
@@ -191,15 +193,15 @@ fn wait_for_all(totals: &Totals, subscribers: u64) -> Result<(), String> {
     Ok(())
 }
 
-impl Soak {
+impl SoakRun {
     fn count(count: &AtomicU64) -> u64 {
         count.load(Ordering::Relaxed)
     }
 
-    /// Tells how it stands, in a line.
+    /// Reports the current figures in one line.
     fn tell(&mut self) -> Result<(), String> {
         let process = self.served.process();
-        let usage = Usage::of(process)?;
+        let usage = ProcessUsage::of(process)?;
         let handles = process::handles(process)?;
         let minutes = self.began.elapsed().as_secs_f64() / 60.0;
         let cpu_percent = self.moments.last().map_or(0.0, |before| {
@@ -229,7 +231,7 @@ impl Soak {
             "sessions": Self::count(&totals.sessions),
         });
         self.write(&line)?;
-        self.moments.push(Moment { minutes, usage, handles });
+        self.moments.push(HubReading { minutes, usage, handles });
         for what in self.totals.new_words() {
             println!("  {what}");
         }
@@ -241,11 +243,11 @@ impl Soak {
         writeln!(file, "{line}").map_err(|error| format!("the file for JSON: {error}"))
     }
 
-    /// Tells what came out; whether nothing was lost.
+    /// Reports the results. Returns whether nothing was lost.
     fn finish(mut self) -> Result<bool, String> {
-        // The end, where subscribers come and agents go, is no part of the slope.
+        // The end phase, in which subscribers join and agents leave, is not part of the slope.
         let half = self.moments.get(self.steady / 2..self.steady).unwrap_or_default();
-        let points = |of: fn(&Moment) -> f64| -> Vec<(f64, f64)> {
+        let points = |of: fn(&HubReading) -> f64| -> Vec<(f64, f64)> {
             half.iter().map(|moment| (moment.minutes / 60.0, of(moment))).collect()
         };
         let resident = slope::slope(&points(|it| it.usage.resident_bytes / 1024.0));

@@ -1,5 +1,5 @@
-//! `startup`: how long `aaep serve` takes until it answers, and what `aaep emit` and `aaep ask` add to what an
-//! agent does, next to starting a program that does nothing.
+//! `startup`: how long `aaep serve` takes until it answers, and how much time `aaep emit` and `aaep
+//! ask` add to an agent's work, compared with starting a program that does nothing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use clap::Args;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::ask::Subscriber;
-use crate::serve::{self, Connection, Served};
-use crate::table::{Amount, Block, Report, Target, Wanted};
-use crate::timing::Spread;
+use crate::ask::AnsweringSubscriber;
+use crate::serve::{self, HttpConnection, ServedHub};
+use crate::table::{BenchReport, BenchTarget, NamedAmount, ReportBlock, TargetBound};
+use crate::timing::ValueSpread;
 
-/// How many events a session of the store has.
+/// The number of events per session in the store.
 const SESSION_EVENTS: u64 = 100;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct StartupBenchOptions {
     /// How often each command is run.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     json: Option<PathBuf>,
 }
 
-pub(crate) fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &StartupBenchOptions) -> ExitCode {
     match measure(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => fail(&why),
@@ -50,18 +50,18 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn measure(options: &Options) -> Result<(), String> {
-    let mut report = Report::default();
+fn measure(options: &StartupBenchOptions) -> Result<(), String> {
+    let mut report = BenchReport::default();
     report.say(format!(
         "The hub is started {} times, each command is run {} times.",
         options.starts, options.runs
     ));
     report.add(&starts(options)?);
-    let commands = Commands::run(options)?;
+    let commands = CommandTimes::run(options)?;
     report.add(&commands.block());
-    report.judge(&[Target {
+    report.judge(&[BenchTarget {
         what: "aaep emit say from start to end, median",
-        wanted: Wanted::Below(15.0),
+        wanted: TargetBound::Below(15.0),
         unit: "milliseconds",
         found: Some(commands.emit.median),
     }]);
@@ -72,16 +72,16 @@ fn measure(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// A spread of milliseconds.
-fn amounts(spread: Spread) -> Vec<Amount> {
+/// Describes a spread of milliseconds.
+fn amounts(spread: ValueSpread) -> Vec<NamedAmount> {
     vec![
-        Amount::new("median", spread.median, "milliseconds"),
-        Amount::new("p99", spread.p99, "milliseconds"),
+        NamedAmount::new("median", spread.median, "milliseconds"),
+        NamedAmount::new("p99", spread.p99, "milliseconds"),
     ]
 }
 
-/// How long a hub takes to start, with nothing in its store and with something, in turn.
-fn starts(options: &Options) -> Result<Block, String> {
+/// Measures how long a hub takes to start, alternately with an empty store and with a filled one.
+fn starts(options: &StartupBenchOptions) -> Result<ReportBlock, String> {
     let new = || {
         TempDir::new_in(&options.folder)
             .map_err(|error| format!("{}: {error}", options.folder.display()))
@@ -94,18 +94,19 @@ fn starts(options: &Options) -> Result<Block, String> {
         empty_times.push(start(empty.path())?);
         filled_times.push(start(filled.path())?);
     }
-    let mut block = Block::new("From starting aaep serve to its first answer that it is ready");
-    block.line("an empty store", amounts(Spread::of(empty_times)));
+    let mut block =
+        ReportBlock::new("From starting aaep serve to its first answer that it is ready");
+    block.line("an empty store", amounts(ValueSpread::of(empty_times)));
     let label = format!("a store of {} events", options.events);
-    block.line(label, amounts(Spread::of(filled_times)));
+    block.line(label, amounts(ValueSpread::of(filled_times)));
     Ok(block)
 }
 
-/// Starts a hub and stops it; how many milliseconds it took until it was ready.
+/// Starts a hub and stops it. Returns how many milliseconds it took to become ready.
 fn start(folder: &Path) -> Result<f64, String> {
     let began = Instant::now();
-    let served = Served::start_in(folder, 10, "")?;
-    let (status, text) = Connection::open(served.address())?.get("/readyz")?;
+    let served = ServedHub::start_in(folder, 10, "")?;
+    let (status, text) = HttpConnection::open(served.address())?.get("/readyz")?;
     let took = began.elapsed().as_secs_f64() * 1000.0;
     if status != 200 {
         return Err(format!("the hub is not ready: {status} {text}"));
@@ -114,10 +115,10 @@ fn start(folder: &Path) -> Result<f64, String> {
     Ok(took)
 }
 
-/// Makes a store of so many events in a folder.
+/// Creates a store with this many events in a folder.
 fn fill(folder: &Path, events: u64) -> Result<(), String> {
-    let served = Served::start_in(folder, 10, "")?;
-    let mut connection = Connection::open(served.address())?;
+    let served = ServedHub::start_in(folder, 10, "")?;
+    let mut connection = HttpConnection::open(served.address())?;
     let mut left = events;
     let mut session = 0;
     while left > 0 {
@@ -145,20 +146,20 @@ fn fill(folder: &Path, events: u64) -> Result<(), String> {
     served.stop()
 }
 
-/// How many milliseconds each command took.
-struct Commands {
-    nothing: Spread,
-    version: Spread,
-    emit: Spread,
-    ask: Spread,
+/// The time that each command took, in milliseconds.
+struct CommandTimes {
+    nothing: ValueSpread,
+    version: ValueSpread,
+    emit: ValueSpread,
+    ask: ValueSpread,
 }
 
-impl Commands {
-    fn run(options: &Options) -> Result<Self, String> {
+impl CommandTimes {
+    fn run(options: &StartupBenchOptions) -> Result<Self, String> {
         let folder = TempDir::new_in(&options.folder)
             .map_err(|error| format!("{}: {error}", options.folder.display()))?;
-        let served = Served::start_in(folder.path(), 10, "")?;
-        let subscriber = Subscriber::start(&served, 1)?;
+        let served = ServedHub::start_in(folder.path(), 10, "")?;
+        let subscriber = AnsweringSubscriber::start(&served, 1)?;
         let hub = format!("http://{}", served.address());
         let program = serve::program()?;
         let mut times: [Vec<f64>; 4] = Default::default();
@@ -175,12 +176,12 @@ impl Commands {
         }
         drop(subscriber);
         served.stop()?;
-        let [nothing, version, emit, ask] = times.map(Spread::of);
-        Ok(Commands { nothing, version, emit, ask })
+        let [nothing, version, emit, ask] = times.map(ValueSpread::of);
+        Ok(CommandTimes { nothing, version, emit, ask })
     }
 
-    fn block(&self) -> Block {
-        let mut block = Block::new("Commands from start to end, with a hub that runs");
+    fn block(&self) -> ReportBlock {
+        let mut block = ReportBlock::new("Commands from start to end, with a hub that runs");
         block.line("/bin/true", amounts(self.nothing));
         block.line("aaep --version", amounts(self.version));
         block.line("aaep emit say", amounts(self.emit));
@@ -188,15 +189,15 @@ impl Commands {
         block.line(
             "more than /bin/true, median",
             vec![
-                Amount::new("emit", self.emit.median - self.nothing.median, "milliseconds"),
-                Amount::new("ask", self.ask.median - self.nothing.median, "milliseconds"),
+                NamedAmount::new("emit", self.emit.median - self.nothing.median, "milliseconds"),
+                NamedAmount::new("ask", self.ask.median - self.nothing.median, "milliseconds"),
             ],
         );
         block
     }
 }
 
-/// How many milliseconds a program takes. It has to end well.
+/// Runs a program, which must succeed. Returns how many milliseconds it took.
 fn time(program: &Path, arguments: &[&str]) -> Result<f64, String> {
     let began = Instant::now();
     let status = Command::new(program)

@@ -1,30 +1,30 @@
-//! What was measured, as lines of "label: value" that read well aloud, and the same as JSON.
+//! The results as lines of "label: value" that are easy to follow when read aloud, and the same as JSON.
 //!
-//! Each block is printed once, when it is complete; nothing is drawn twice and nothing has a colour.
+//! Each block is printed once, when it is complete. Nothing is redrawn, and nothing uses colour.
 
 use serde_json::{Value as Json, json};
 
-/// One number and what it counts.
-pub(crate) struct Amount {
-    /// What it is among the values of its line; empty if there is only one.
+/// One number with its name and unit.
+pub(crate) struct NamedAmount {
+    /// Its name among the values of its line; empty if there is only one.
     name: &'static str,
     number: f64,
     unit: &'static str,
 }
 
-impl Amount {
+impl NamedAmount {
     pub(crate) fn new(name: &'static str, number: f64, unit: &'static str) -> Self {
-        Amount { name, number, unit }
+        NamedAmount { name, number, unit }
     }
 
-    /// A number that needs no name beside its line's label.
+    /// A number that needs no name besides its line's label.
     pub(crate) fn only(number: f64, unit: &'static str) -> Self {
-        Amount::new("", number, unit)
+        NamedAmount::new("", number, unit)
     }
 
-    /// How many times as fast the one that takes `one` is as the one that takes `other`.
+    /// How many times as fast a subject that takes `one` is as one that takes `other`.
     pub(crate) fn times(other: f64, one: f64) -> Self {
-        Amount::only(other / one, "times as fast")
+        NamedAmount::only(other / one, "times as fast")
     }
 
     fn to_text(&self) -> String {
@@ -38,24 +38,24 @@ impl Amount {
     }
 }
 
-/// A number with as many digits as are worth hearing.
+/// Formats a number with no more digits than are useful to hear.
 pub(crate) fn number_text(number: f64) -> String {
     let is_whole = number.fract() == 0.0;
     if number >= 100.0 || is_whole { format!("{number:.0}") } else { format!("{number:.2}") }
 }
 
 /// Lines that belong together under one title.
-pub(crate) struct Block {
+pub(crate) struct ReportBlock {
     title: String,
-    lines: Vec<(String, Vec<Amount>)>,
+    lines: Vec<(String, Vec<NamedAmount>)>,
 }
 
-impl Block {
+impl ReportBlock {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Block { title: title.into(), lines: Vec::new() }
+        ReportBlock { title: title.into(), lines: Vec::new() }
     }
 
-    pub(crate) fn line(&mut self, label: impl Into<String>, amounts: Vec<Amount>) {
+    pub(crate) fn line(&mut self, label: impl Into<String>, amounts: Vec<NamedAmount>) {
         self.lines.push((label.into(), amounts));
     }
 
@@ -63,14 +63,14 @@ impl Block {
         println!("\n{}", self.title);
         let width = self.lines.iter().map(|(label, _)| label.len() + 1).max().unwrap_or(0);
         for (label, amounts) in &self.lines {
-            let texts: Vec<String> = amounts.iter().map(Amount::to_text).collect();
+            let texts: Vec<String> = amounts.iter().map(NamedAmount::to_text).collect();
             println!("  {:width$} {}", format!("{label}:"), texts.join(", "));
         }
     }
 
     fn to_json(&self) -> Json {
-        let line = |(label, amounts): &(String, Vec<Amount>)| {
-            let amounts: Vec<Json> = amounts.iter().map(Amount::to_json).collect();
+        let line = |(label, amounts): &(String, Vec<NamedAmount>)| {
+            let amounts: Vec<Json> = amounts.iter().map(NamedAmount::to_json).collect();
             json!({ "label": label, "amounts": amounts })
         };
         let lines: Vec<Json> = self.lines.iter().map(line).collect();
@@ -78,42 +78,42 @@ impl Block {
     }
 }
 
-/// What a number should be.
+/// The bound that a number should meet.
 #[derive(Clone, Copy)]
-pub(crate) enum Wanted {
+pub(crate) enum TargetBound {
     AtMost(f64),
     Below(f64),
     AtLeast(f64),
 }
 
-impl Wanted {
+impl TargetBound {
     fn is_met(self, found: f64) -> bool {
         match self {
-            Wanted::AtMost(limit) => found <= limit,
-            Wanted::Below(limit) => found < limit,
-            Wanted::AtLeast(limit) => found >= limit,
+            TargetBound::AtMost(limit) => found <= limit,
+            TargetBound::Below(limit) => found < limit,
+            TargetBound::AtLeast(limit) => found >= limit,
         }
     }
 
     fn to_text(self) -> String {
         match self {
-            Wanted::AtMost(limit) => format!("at most {limit}"),
-            Wanted::Below(limit) => format!("below {limit}"),
-            Wanted::AtLeast(limit) => format!("at least {limit}"),
+            TargetBound::AtMost(limit) => format!("at most {limit}"),
+            TargetBound::Below(limit) => format!("below {limit}"),
+            TargetBound::AtLeast(limit) => format!("at least {limit}"),
         }
     }
 }
 
-/// A number that this project wants to reach.
-pub(crate) struct Target {
+/// A number that this project aims for.
+pub(crate) struct BenchTarget {
     pub(crate) what: &'static str,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: TargetBound,
     pub(crate) unit: &'static str,
-    /// The number of this run, if it was measured.
+    /// The number measured in this run, if any.
     pub(crate) found: Option<f64>,
 }
 
-impl Target {
+impl BenchTarget {
     fn verdict(&self) -> &'static str {
         match self.found {
             None => "not measured",
@@ -142,15 +142,15 @@ impl Target {
     }
 }
 
-/// Everything that a run says.
+/// Everything that a run reports.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     blocks: Vec<Json>,
     notes: Vec<String>,
     targets: Vec<Json>,
 }
 
-impl Report {
+impl BenchReport {
     /// Prints a sentence.
     pub(crate) fn say(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();
@@ -159,13 +159,13 @@ impl Report {
     }
 
     /// Prints a block.
-    pub(crate) fn add(&mut self, block: &Block) {
+    pub(crate) fn add(&mut self, block: &ReportBlock) {
         block.print();
         self.blocks.push(block.to_json());
     }
 
     /// Prints which targets were met.
-    pub(crate) fn judge(&mut self, targets: &[Target]) {
+    pub(crate) fn judge(&mut self, targets: &[BenchTarget]) {
         println!("\nTargets in this run");
         for target in targets {
             println!("  {}", target.to_text());

@@ -1,42 +1,45 @@
-//! Timing in turns: every subject runs a batch, then every subject the next, so that whatever else
-//! the machine does hits all alike.
+//! Times subjects in turns: each runs one batch, then each runs the next, so that other load on the
+//! machine affects all alike.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::table::Amount;
+use crate::table::NamedAmount;
 
-/// Nanoseconds per run of a subject, over its batches.
+/// The spread of measured values, such as nanoseconds per run of a subject over its batches.
 #[derive(Clone, Copy)]
-pub(crate) struct Spread {
+pub(crate) struct ValueSpread {
     pub(crate) median: f64,
-    /// What 99 of 100 batches stay within.
+    /// The value that 99 of 100 batches stay within.
     pub(crate) p99: f64,
 }
 
-impl Spread {
-    /// The spread of numbers, of which there is at least one.
+impl ValueSpread {
+    /// Computes the spread of the numbers, of which there must be at least one.
     pub(crate) fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_unstable_by(f64::total_cmp);
         let at = |percent: usize| numbers[(numbers.len() - 1) * percent / 100];
-        Spread { median: at(50), p99: at(99) }
+        ValueSpread { median: at(50), p99: at(99) }
     }
 
-    pub(crate) fn amounts(self) -> Vec<Amount> {
-        vec![Amount::new("median", self.median, "ns"), Amount::new("p99", self.p99, "ns")]
+    pub(crate) fn amounts(self) -> Vec<NamedAmount> {
+        vec![NamedAmount::new("median", self.median, "ns"), NamedAmount::new("p99", self.p99, "ns")]
     }
 }
 
-/// How often things are run.
+/// How often subjects are run.
 #[derive(Clone, Copy)]
-pub(crate) struct Turns {
+pub(crate) struct TurnPlan {
     pub(crate) rounds: u32,
-    /// How many runs of one subject are timed together.
+    /// The number of runs of one subject that are timed together.
     pub(crate) batch: u32,
 }
 
-impl Turns {
+impl TurnPlan {
     /// Runs the subjects in turns, after an unmeasured turn to warm up.
-    pub(crate) fn run<const N: usize>(self, mut subjects: [&mut dyn FnMut(); N]) -> [Spread; N] {
+    pub(crate) fn run<const N: usize>(
+        self,
+        mut subjects: [&mut dyn FnMut(); N],
+    ) -> [ValueSpread; N] {
         let mut times = [(); N].map(|()| Vec::new());
         for round in 0..=self.rounds {
             for (subject, times) in subjects.iter_mut().zip(&mut times) {
@@ -50,17 +53,17 @@ impl Turns {
                 }
             }
         }
-        times.map(Spread::of)
+        times.map(ValueSpread::of)
     }
 }
 
-/// A count as a number to divide with.
+/// Converts a count for division.
 #[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^53")]
 pub(crate) fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// This moment as messages have it.
+/// The current time in the form that messages use.
 pub(crate) fn timestamp() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unix_us = i64::try_from(since.as_micros()).unwrap_or(0);

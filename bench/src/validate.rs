@@ -1,25 +1,25 @@
-//! `validate`: how fast a message is read and validated, beside JSON Schema in Rust and in Python,
-//! and how fast the command does it with a large file.
+//! `validate`: how fast a message is read and validated, compared with JSON Schema in Rust and in
+//! Python, and how fast the command validates a large file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::table::{Report, Target, Wanted};
+use crate::table::{BenchReport, BenchTarget, TargetBound};
 
 mod end_to_end;
 mod in_process;
 mod python;
 
-/// The code to exit with when something that was asked for could not be measured.
+/// The exit code if a requested measurement was not possible.
 const NOT_MEASURED: u8 = 3;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct ValidateBenchOptions {
     /// Run one part only.
     #[arg(long)]
-    only: Option<Part>,
+    only: Option<ValidatePart>,
     /// Write the numbers to this file as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum ValidatePart {
     /// Single events, beside the jsonschema crate.
     InProcess,
     /// Single events, beside Python's jsonschema.
@@ -44,9 +44,9 @@ enum Part {
     EndToEnd,
 }
 
-/// The numbers that targets are set for.
+/// The numbers that have targets.
 #[derive(Default)]
-struct Found {
+struct ValidateFindings {
     read_ns: Option<f64>,
     schema_ratio: Option<f64>,
     python_ratio: Option<f64>,
@@ -54,36 +54,36 @@ struct Found {
     memory_mb: Option<f64>,
 }
 
-impl Found {
-    fn targets(&self) -> [Target; 5] {
+impl ValidateFindings {
+    fn targets(&self) -> [BenchTarget; 5] {
         [
-            Target {
+            BenchTarget {
                 what: "Median time to read the event of 500 bytes",
-                wanted: Wanted::AtMost(3000.0),
+                wanted: TargetBound::AtMost(3000.0),
                 unit: "ns",
                 found: self.read_ns,
             },
-            Target {
+            BenchTarget {
                 what: "Speed of aaep::read against serde_json and jsonschema",
-                wanted: Wanted::AtLeast(1.5),
+                wanted: TargetBound::AtLeast(1.5),
                 unit: "times",
                 found: self.schema_ratio,
             },
-            Target {
+            BenchTarget {
                 what: "Speed of aaep::read against Python",
-                wanted: Wanted::AtLeast(150.0),
+                wanted: TargetBound::AtLeast(150.0),
                 unit: "times",
                 found: self.python_ratio,
             },
-            Target {
+            BenchTarget {
                 what: "Median speed of aaep validate",
-                wanted: Wanted::AtLeast(150.0),
+                wanted: TargetBound::AtLeast(150.0),
                 unit: "MB/s",
                 found: self.mb_per_second,
             },
-            Target {
+            BenchTarget {
                 what: "Peak memory of aaep validate",
-                wanted: Wanted::Below(50.0),
+                wanted: TargetBound::Below(50.0),
                 unit: "MB",
                 found: self.memory_mb,
             },
@@ -91,20 +91,22 @@ impl Found {
     }
 }
 
-/// Runs the parts that are asked for and says what came out.
-pub(crate) fn run(options: &Options) -> ExitCode {
-    let mut report = Report::default();
-    let mut found = Found::default();
+/// Runs the requested parts and reports the results.
+pub(crate) fn run(options: &ValidateBenchOptions) -> ExitCode {
+    let mut report = BenchReport::default();
+    let mut found = ValidateFindings::default();
     let mut missing = false;
     if let Some(load) = load() {
         report.say(load);
     }
-    let parts = options.only.map_or(Part::value_variants().to_vec(), |part| vec![part]);
+    let parts = options.only.map_or(ValidatePart::value_variants().to_vec(), |part| vec![part]);
     for part in parts {
         let (name, result) = match part {
-            Part::InProcess => ("in process", in_process::measure(&mut found, &mut report)),
-            Part::Python => ("with Python", python::measure(&mut found, &mut report)),
-            Part::EndToEnd => ("end to end", end_to_end::measure(options, &mut found, &mut report)),
+            ValidatePart::InProcess => ("in process", in_process::measure(&mut found, &mut report)),
+            ValidatePart::Python => ("with Python", python::measure(&mut found, &mut report)),
+            ValidatePart::EndToEnd => {
+                ("end to end", end_to_end::measure(options, &mut found, &mut report))
+            }
         };
         if let Err(reason) = result {
             report.say(format!("\nNot measured {name}: {reason}"));
@@ -124,7 +126,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     if missing { ExitCode::from(NOT_MEASURED) } else { ExitCode::SUCCESS }
 }
 
-/// How busy the machine is with other things, as Linux says; the end-to-end part wants all cores.
+/// The load of the machine, as Linux reports it; the end-to-end part needs all cores.
 fn load() -> Option<String> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let load = text.split(' ').next()?;

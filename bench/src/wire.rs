@@ -1,4 +1,4 @@
-//! The three wires as a subscriber sees them: how a connection begins, and what the bytes on it mean.
+//! The three wires as a subscriber sees them: how a connection begins, and how to read its bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,77 +8,77 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::serve::Connection;
+use crate::serve::HttpConnection;
 
-/// How long the hub may take to answer.
+/// The longest that the hub may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How much the system keeps for a subscriber that does not read.
+/// The receive buffer of a subscriber that does not read.
 const SMALL_BUFFER_BYTES: usize = 4096;
 
-/// Four bytes with which a client masks what it sends. Any will do: nothing between here and there is to be
-/// protected from what this program says.
+/// The four bytes with which a client masks its messages. Any value will do: nothing between client
+/// and server needs protection from what this program sends.
 const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
+pub(crate) enum SubscriberWire {
     Stream,
     WebSocket,
     Local,
 }
 
-/// Where the hub is.
+/// The address of the hub.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct HubAddress {
     pub(crate) address: SocketAddr,
     pub(crate) socket: PathBuf,
 }
 
-/// A connection on which events come.
-pub(crate) enum Socket {
+/// A connection that carries events.
+pub(crate) enum EventSocket {
     Tcp(TcpStream),
     Local(UnixStream),
 }
 
-/// A subscription with its connection, and what was read from it already.
-pub(crate) struct Opened {
-    pub(crate) socket: Socket,
+/// A subscription with its connection, and the bytes already read from it.
+pub(crate) struct OpenedSubscription {
+    pub(crate) socket: EventSocket,
     pub(crate) subscription_id: String,
     pub(crate) read: Vec<u8>,
 }
 
-/// Where a subscriber left off.
-pub(crate) struct Resume {
+/// The point from which a subscriber resumes.
+pub(crate) struct ResumeFrom {
     pub(crate) subscription_id: String,
-    /// Empty if it never heard anything.
+    /// Empty if it never received an event.
     pub(crate) last_event_id: String,
 }
 
-/// Something whole that came.
+/// A complete frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame<'a> {
+pub(crate) enum WireFrame<'a> {
     Message(&'a [u8]),
     /// Lines of server-sent events.
     Lines(&'a [u8]),
     Ping(&'a [u8]),
     /// The hub ends the connection.
     End,
-    /// Nothing that concerns a subscriber.
+    /// A frame that does not concern a subscriber.
     Other,
 }
 
-impl Wire {
-    /// Subscribes, or goes on with a subscription.
+impl SubscriberWire {
+    /// Subscribes, or resumes a subscription.
     pub(crate) fn open(
         self,
-        place: &Place,
+        place: &HubAddress,
         capabilities: &Value,
-        resume: Option<&Resume>,
+        resume: Option<&ResumeFrom>,
         has_small_buffer: bool,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenedSubscription, String> {
         match self {
-            Wire::Stream => open_stream(place, capabilities, resume, has_small_buffer),
-            Wire::WebSocket => {
+            SubscriberWire::Stream => open_stream(place, capabilities, resume, has_small_buffer),
+            SubscriberWire::WebSocket => {
                 let mut stream = tcp(place.address, has_small_buffer)?;
                 let request = format!(
                     "GET /aaep/v1/ws HTTP/1.1\r\nhost: {}\r\nconnection: Upgrade\r\n\
@@ -89,28 +89,28 @@ impl Wire {
                 );
                 stream.write_all(request.as_bytes()).map_err(text)?;
                 let read = head(&mut stream, 101)?;
-                self.subscribe(Socket::Tcp(stream), read, capabilities, resume)
+                self.subscribe(EventSocket::Tcp(stream), read, capabilities, resume)
             }
-            Wire::Local => {
+            SubscriberWire::Local => {
                 let stream = UnixStream::connect(&place.socket).map_err(text)?;
                 stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
-                self.subscribe(Socket::Local(stream), Vec::new(), capabilities, resume)
+                self.subscribe(EventSocket::Local(stream), Vec::new(), capabilities, resume)
             }
         }
     }
 
-    /// The handshake on a connection that goes both ways.
+    /// Performs the handshake on a bidirectional connection.
     fn subscribe(
         self,
-        mut socket: Socket,
+        mut socket: EventSocket,
         mut read: Vec<u8>,
         capabilities: &Value,
-        resume: Option<&Resume>,
-    ) -> Result<Opened, String> {
+        resume: Option<&ResumeFrom>,
+    ) -> Result<OpenedSubscription, String> {
         socket.write_all(&self.message(&request(capabilities, resume))).map_err(text)?;
         loop {
             if let Some((frame, used)) = self.frame(&read)? {
-                let Frame::Message(message) = frame else {
+                let WireFrame::Message(message) = frame else {
                     return Err("the hub did not begin with an answer".to_owned());
                 };
                 let answer: Value = serde_json::from_slice(message).map_err(text)?;
@@ -118,19 +118,19 @@ impl Wire {
                 let subscription_id =
                     id.ok_or_else(|| format!("a subscriber was refused: {answer}"))?.to_owned();
                 read.drain(..used);
-                return Ok(Opened { socket, subscription_id, read });
+                return Ok(OpenedSubscription { socket, subscription_id, read });
             }
             more(&mut socket, &mut read)?;
         }
     }
 
-    /// A message of a subscriber as bytes.
+    /// Encodes a message of a subscriber.
     pub(crate) fn message(self, message: &Value) -> Vec<u8> {
         let json = message.to_string();
         match self {
-            Wire::Stream => json.into_bytes(),
-            Wire::WebSocket => masked(0x1, json.as_bytes()),
-            Wire::Local => {
+            SubscriberWire::Stream => json.into_bytes(),
+            SubscriberWire::WebSocket => masked(0x1, json.as_bytes()),
+            SubscriberWire::Local => {
                 let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
                 [&length.to_be_bytes(), json.as_bytes()].concat()
             }
@@ -142,30 +142,30 @@ impl Wire {
         masked(0xa, content)
     }
 
-    /// The first whole frame of these bytes and how long it is, if there is one.
-    pub(crate) fn frame(self, bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
+    /// The first complete frame in these bytes and its length, if there is one.
+    pub(crate) fn frame(self, bytes: &[u8]) -> Result<Option<(WireFrame<'_>, usize)>, String> {
         match self {
-            Wire::Stream => chunk(bytes),
-            Wire::WebSocket => websocket(bytes),
-            Wire::Local => Ok(after_length(bytes)),
+            SubscriberWire::Stream => chunk(bytes),
+            SubscriberWire::WebSocket => websocket(bytes),
+            SubscriberWire::Local => Ok(after_length(bytes)),
         }
     }
 }
 
-impl Read for Socket {
+impl Read for EventSocket {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.read(buffer),
-            Socket::Local(stream) => stream.read(buffer),
+            EventSocket::Tcp(stream) => stream.read(buffer),
+            EventSocket::Local(stream) => stream.read(buffer),
         }
     }
 }
 
-impl Write for Socket {
+impl Write for EventSocket {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
-            Socket::Tcp(stream) => stream.write(bytes),
-            Socket::Local(stream) => stream.write(bytes),
+            EventSocket::Tcp(stream) => stream.write(bytes),
+            EventSocket::Local(stream) => stream.write(bytes),
         }
     }
 
@@ -174,8 +174,8 @@ impl Write for Socket {
     }
 }
 
-/// What a subscriber says when it comes.
-fn request(capabilities: &Value, resume: Option<&Resume>) -> Value {
+/// The subscription request of a subscriber.
+fn request(capabilities: &Value, resume: Option<&ResumeFrom>) -> Value {
     let mut request = json!({
         "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "bench",
         "capabilities": capabilities,
@@ -191,15 +191,15 @@ fn request(capabilities: &Value, resume: Option<&Resume>) -> Value {
 }
 
 fn open_stream(
-    place: &Place,
+    place: &HubAddress,
     capabilities: &Value,
-    resume: Option<&Resume>,
+    resume: Option<&ResumeFrom>,
     has_small_buffer: bool,
-) -> Result<Opened, String> {
+) -> Result<OpenedSubscription, String> {
     let subscription_id = if let Some(resume) = resume {
         resume.subscription_id.clone()
     } else {
-        let mut connection = Connection::open(place.address)?;
+        let mut connection = HttpConnection::open(place.address)?;
         let body = request(capabilities, None).to_string();
         let accepted = connection.post("/aaep/v1/subscriptions", "application/json", &body)?;
         let accepted: Value = serde_json::from_str(&accepted).map_err(text)?;
@@ -215,7 +215,7 @@ fn open_stream(
     );
     stream.write_all(request.as_bytes()).map_err(text)?;
     let read = head(&mut stream, 200)?;
-    Ok(Opened { socket: Socket::Tcp(stream), subscription_id, read })
+    Ok(OpenedSubscription { socket: EventSocket::Tcp(stream), subscription_id, read })
 }
 
 fn tcp(address: SocketAddr, has_small_buffer: bool) -> Result<TcpStream, String> {
@@ -235,7 +235,7 @@ fn tcp(address: SocketAddr, has_small_buffer: bool) -> Result<TcpStream, String>
     Ok(stream)
 }
 
-/// Reads the head of an answer; what came behind it.
+/// Reads the head of an answer. Returns the bytes that came after it.
 fn head(stream: &mut TcpStream, wanted: u16) -> Result<Vec<u8>, String> {
     let mut read = Vec::new();
     loop {
@@ -263,20 +263,20 @@ fn more(stream: &mut impl Read, read: &mut Vec<u8>) -> Result<(), String> {
     }
 }
 
-/// One chunk of HTTP. The hub puts whole events into each.
-fn chunk(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
+/// Reads one HTTP chunk. The hub puts whole events into each.
+fn chunk(bytes: &[u8]) -> Result<Option<(WireFrame<'_>, usize)>, String> {
     let Some(end) = bytes.iter().take(20).position(|byte| *byte == b'\n') else {
         return Ok(None);
     };
     let size = std::str::from_utf8(&bytes[..end]).map_err(text)?.trim();
     let size = usize::from_str_radix(size, 16).map_err(|_| "a chunk has no size".to_owned())?;
     let Some(content) = bytes.get(end + 1..end + 1 + size + 2) else { return Ok(None) };
-    let frame = if size == 0 { Frame::End } else { Frame::Lines(&content[..size]) };
+    let frame = if size == 0 { WireFrame::End } else { WireFrame::Lines(&content[..size]) };
     Ok(Some((frame, end + 1 + size + 2)))
 }
 
-/// One frame of a WebSocket, from a server.
-fn websocket(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
+/// Reads one WebSocket frame from a server.
+fn websocket(bytes: &[u8]) -> Result<Option<(WireFrame<'_>, usize)>, String> {
     let &[first, second, ref rest @ ..] = bytes else { return Ok(None) };
     let number = |count: usize| {
         let bytes = rest.get(..count)?;
@@ -291,21 +291,21 @@ fn websocket(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
     let Some(length) = length else { return Ok(None) };
     let Some(content) = bytes.get(header..header.saturating_add(length)) else { return Ok(None) };
     let frame = match first {
-        0x81 => Frame::Message(content),
-        0x88 => Frame::End,
-        0x89 => Frame::Ping(content),
-        0x8a => Frame::Other,
+        0x81 => WireFrame::Message(content),
+        0x88 => WireFrame::End,
+        0x89 => WireFrame::Ping(content),
+        0x8a => WireFrame::Other,
         _ => return Err(format!("a frame of the hub begins with {first:x}")),
     };
     Ok(Some((frame, header + length)))
 }
 
-fn after_length(bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
+fn after_length(bytes: &[u8]) -> Option<(WireFrame<'_>, usize)> {
     let &[a, b, c, d, ref rest @ ..] = bytes else { return None };
     let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?;
     let content = rest.get(..length)?;
-    // A sign of life has no content.
-    let frame = if content.is_empty() { Frame::Other } else { Frame::Message(content) };
+    // A keep-alive has no content.
+    let frame = if content.is_empty() { WireFrame::Other } else { WireFrame::Message(content) };
     Some((frame, 4 + length))
 }
 
@@ -336,12 +336,12 @@ mod tests {
         let long = [b"\x81\x7e\x01\x00".as_slice(), &[b'x'; 256]].concat();
         let content = [b'x'; 256];
         let cases = [
-            (Wire::Stream, b"7\r\ndata: a\r\n".as_slice(), Frame::Lines(b"data: a")),
-            (Wire::Stream, b"0\r\n\r\n", Frame::End),
-            (Wire::WebSocket, b"\x81\x02{}", Frame::Message(b"{}")),
-            (Wire::WebSocket, &long, Frame::Message(&content)),
-            (Wire::WebSocket, b"\x89\x01p", Frame::Ping(b"p")),
-            (Wire::Local, b"\0\0\0\x02{}", Frame::Message(b"{}")),
+            (SubscriberWire::Stream, b"7\r\ndata: a\r\n".as_slice(), WireFrame::Lines(b"data: a")),
+            (SubscriberWire::Stream, b"0\r\n\r\n", WireFrame::End),
+            (SubscriberWire::WebSocket, b"\x81\x02{}", WireFrame::Message(b"{}")),
+            (SubscriberWire::WebSocket, &long, WireFrame::Message(&content)),
+            (SubscriberWire::WebSocket, b"\x89\x01p", WireFrame::Ping(b"p")),
+            (SubscriberWire::Local, b"\0\0\0\x02{}", WireFrame::Message(b"{}")),
         ];
         for (wire, bytes, wanted) in cases {
             for length in 0..bytes.len() {
@@ -354,8 +354,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_frame() {
-        assert!(Wire::Stream.frame(b"wrong\r\n").is_err());
-        assert!(Wire::WebSocket.frame(b"\x81\x82abcdef").is_err());
-        assert!(Wire::WebSocket.frame(b"\x01\x00").is_err());
+        assert!(SubscriberWire::Stream.frame(b"wrong\r\n").is_err());
+        assert!(SubscriberWire::WebSocket.frame(b"\x81\x82abcdef").is_err());
+        assert!(SubscriberWire::WebSocket.frame(b"\x01\x00").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! What one would write by hand: axum, a broadcast channel, and a stream or a WebSocket for each subscriber.
+//! The server that one would write by hand: axum, a broadcast channel, and a stream or a WebSocket
+//! for each subscriber.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -14,42 +15,42 @@ use tokio::sync::broadcast::{self, Sender};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt};
 
-use super::part::Helper;
-use super::server::Server;
-use super::wire::{Address, Kind};
-use super::{BURST, Sample};
-use crate::process::Usage;
-use crate::serve::Connection;
+use super::part::HelperProcess;
+use super::server::FanoutServer;
+use super::wire::{MeasuredAddress, ServerKind};
+use super::{BURST, FanoutSample};
+use crate::process::ProcessUsage;
+use crate::serve::HttpConnection;
 
 /// The server as a child of this process.
-pub(super) struct ByHand {
-    helper: Helper,
+pub(super) struct AxumServer {
+    helper: HelperProcess,
     address: SocketAddr,
-    publisher: Connection,
+    publisher: HttpConnection,
     event: String,
 }
 
-impl ByHand {
-    pub(super) fn start(sample: &Sample) -> Result<Self, String> {
-        let mut helper = Helper::start(&["by-hand"])?;
+impl AxumServer {
+    pub(super) fn start(sample: &FanoutSample) -> Result<Self, String> {
+        let mut helper = HelperProcess::start(&["by-hand"])?;
         let address = helper.line()?.parse().map_err(|_| "no address".to_owned())?;
-        let publisher = Connection::open(address)?;
-        Ok(ByHand { helper, address, publisher, event: sample.json.clone() })
+        let publisher = HttpConnection::open(address)?;
+        Ok(AxumServer { helper, address, publisher, event: sample.json.clone() })
     }
 }
 
-impl Server for ByHand {
-    fn kind(&self) -> Kind {
-        Kind::Axum
+impl FanoutServer for AxumServer {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Axum
     }
 
-    fn address(&self) -> Address {
-        Address::Tcp(self.address)
+    fn address(&self) -> MeasuredAddress {
+        MeasuredAddress::Tcp(self.address)
     }
 
-    /// Another connection, because one on which nothing was said for a while may be over.
+    /// Opens a new connection, because one that was idle for a while may be closed.
     fn begin(&mut self) -> Result<(), String> {
-        self.publisher = Connection::open(self.address)?;
+        self.publisher = HttpConnection::open(self.address)?;
         Ok(())
     }
 
@@ -58,12 +59,12 @@ impl Server for ByHand {
         self.publisher.post("/publish", "application/x-ndjson", &body).map(drop)
     }
 
-    fn usage(&self) -> Result<Usage, String> {
+    fn usage(&self) -> Result<ProcessUsage, String> {
         self.helper.usage()
     }
 }
 
-/// The server itself, which says where it is.
+/// Runs the server, which prints its address.
 pub(super) fn serve() -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
@@ -86,7 +87,7 @@ pub(super) fn serve() -> Result<(), String> {
 
 async fn publish(State(sender): State<Sender<String>>, body: String) {
     for line in body.lines() {
-        // Nobody may be there to hear it.
+        // Sending fails if no subscriber is connected, which is fine.
         let _ = sender.send(line.to_owned());
     }
 }
@@ -102,7 +103,7 @@ async fn web_socket(State(sender): State<Sender<String>>, upgrade: WebSocketUpgr
     upgrade.on_upgrade(|socket| tell(socket, sender))
 }
 
-/// Tells a subscriber everything until it is gone.
+/// Sends everything to a subscriber until it disconnects.
 async fn tell(mut socket: WebSocket, sender: Sender<String>) {
     let mut heard = sender.subscribe();
     loop {

@@ -1,74 +1,78 @@
-//! How late a critical event is while everyone gets ordinary ones: with nobody stalled, and with a tenth of
-//! the subscribers stalled. And whether it ever waits behind ordinary events that the hub still has in hand.
+//! How late critical events are while all subscribers receive ordinary ones, with no subscriber
+//! stalled and with a tenth of them stalled; and whether a critical event ever waits behind
+//! ordinary events that are still in the hub.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::crowd::{Crowd, Role};
-use super::hub::{Hub, Saying};
-use super::measure::Subject;
-use super::subscribers::Latencies;
-use super::wire::{Address, Wire};
-use super::{BURST, Effort, Sample, now_ns};
-use crate::table::{Amount, Block, Target, Wanted};
+use super::crowd::{CrowdRole, SubscriberCrowd};
+use super::hub::{HubServer, PublishedContent};
+use super::measure::MeasuredServer;
+use super::subscribers::DeliveryLatencies;
+use super::wire::{FanoutWire, MeasuredAddress};
+use super::{BURST, FanoutEffort, FanoutSample, now_ns};
+use crate::table::{BenchTarget, NamedAmount, ReportBlock, TargetBound};
 use crate::timing::float;
 
-/// How often everyone gets an ordinary event.
+/// The time between two ordinary events.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// With every so many ordinary events there is a critical one.
+/// The number of ordinary events for each critical one.
 const ORDINARY_PER_CRITICAL: usize = 2;
 
-/// By how many milliseconds a critical event follows an ordinary one, in turns: sometimes while everyone is being
-/// told the ordinary one, sometimes when all is calm.
+/// The delays after which a critical event follows an ordinary one, in milliseconds and in turns:
+/// some fall while the ordinary event is being delivered, some when all is calm.
 const AFTER_MS: [u64; 5] = [0, 40, 80, 120, 160];
 
-/// How many events are told first, so that whoever does not read has more waiting than the kernel holds.
+/// The number of events sent first, so that stalled subscribers have more pending events than the kernel holds.
 const FILLING: usize = 128;
 
-/// How many of those are told together.
+/// The number of those that are sent together.
 const TOGETHER: usize = 32;
 
-/// How many subscribers there are where it is looked at what a critical event goes past.
-const FEW_LISTENERS: usize = 100;
+/// The number of subscribers in the check of which events a critical one overtakes.
+const FEW_SUBSCRIBERS: usize = 100;
 
-/// Whoever takes nothing for a minute is let go, so the rounds must be over before.
+/// The hub disconnects subscribers that take nothing for a minute, so the rounds must end before that.
 const MAX_ROUNDS: u64 = 3;
 
-/// How long those who were stalled may take to catch up.
+/// The longest that stalled subscribers may take to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What was found.
-pub(super) struct Critical {
+/// The results.
+pub(super) struct CriticalLateness {
     subscribers: usize,
-    calm: Latencies,
-    stalled: Latencies,
-    overtaking: Overtaking,
+    calm: DeliveryLatencies,
+    stalled: DeliveryLatencies,
+    overtaking: CriticalOvertaking,
     pub(super) losses: u64,
 }
 
-/// What a critical event went past on its way to those who had not read for a while.
-struct Overtaking {
-    /// How many were stalled, and how many of them heard the critical event when they read again.
+/// Which events a critical one overtook on its way to subscribers that had not read for a while.
+struct CriticalOvertaking {
+    /// The number of stalled subscribers, and how many of them received the critical event when they read again.
     stalled: usize,
     heard: usize,
-    /// The most ordinary events that one of those had before the critical one.
+    /// The most ordinary events that one of them received before the critical one.
     before: u64,
-    /// The most ordinary events that the kernel can have had in hand for one of them.
+    /// The most ordinary events that the kernel can have held for one of them.
     in_kernel: u64,
-    /// The fewest ordinary events that waited in the hub for one of them and came behind the critical one.
+    /// The fewest ordinary events that waited in the hub for one of them and arrived after the critical one.
     behind: u64,
 }
 
-pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Critical, String> {
-    let (mut calm, _) = start(Crowd::Attentive, subscribers)?;
-    let (mut stalled, _) = start(Crowd::TenthStalled, subscribers)?;
+pub(super) fn measure(
+    subscribers: usize,
+    effort: &FanoutEffort,
+) -> Result<CriticalLateness, String> {
+    let (mut calm, _) = start(SubscriberCrowd::Attentive, subscribers)?;
+    let (mut stalled, _) = start(SubscriberCrowd::TenthStalled, subscribers)?;
     for subject in [&mut calm, &mut stalled] {
         fill(subject, TOGETHER)?;
     }
-    let mut best = [Latencies::WORST; 2];
+    let mut best = [DeliveryLatencies::WORST; 2];
     let mut losses = 0;
     for _ in 0..effort.rounds.min(MAX_ROUNDS) {
         for (subject, best) in [&mut calm, &mut stalled].into_iter().zip(&mut best) {
@@ -80,19 +84,23 @@ pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Critical, S
     calm.stop()?;
     stalled.stop()?;
     let [calm, stalled] = best;
-    Ok(Critical { subscribers, calm, stalled, overtaking: overtaking()?, losses })
+    Ok(CriticalLateness { subscribers, calm, stalled, overtaking: overtaking()?, losses })
 }
 
-/// A hub that speaks text to so many, and an event as it comes.
-fn start(crowd: Crowd, subscribers: usize) -> Result<(Subject, Sample), String> {
-    let (hub, sample) = Hub::start(Wire::Sse, subscribers, Saying::Sentences)?;
-    Ok((Subject::start(Box::new(hub), Wire::Sse, crowd, subscribers)?, sample))
+/// Starts a hub that sends text to this many subscribers. Also returns a sample event.
+fn start(
+    crowd: SubscriberCrowd,
+    subscribers: usize,
+) -> Result<(MeasuredServer, FanoutSample), String> {
+    let (hub, sample) =
+        HubServer::start(FanoutWire::Sse, subscribers, PublishedContent::Sentences)?;
+    Ok((MeasuredServer::start(Box::new(hub), FanoutWire::Sse, crowd, subscribers)?, sample))
 }
 
-/// Lets a tenth of a few subscribers fall behind by more than the kernel holds, publishes something critical,
-/// lets them read again, and looks at the order in which they hear it all.
-fn overtaking() -> Result<Overtaking, String> {
-    let (mut subject, sample) = start(Crowd::TenthStalled, FEW_LISTENERS)?;
+/// Lets a tenth of a few subscribers fall behind by more than the kernel holds, publishes a
+/// critical event, lets them read again, and looks at the order in which the events arrive.
+fn overtaking() -> Result<CriticalOvertaking, String> {
+    let (mut subject, sample) = start(SubscriberCrowd::TenthStalled, FEW_SUBSCRIBERS)?;
     fill(&mut subject, BURST)?;
     let in_kernel = bytes_in_kernel(&subject)?.div_ceil(sample.frame.len() as u64) + 1;
     subject.server.tell_critical()?;
@@ -100,9 +108,9 @@ fn overtaking() -> Result<Overtaking, String> {
     subject.subscribers.resume()?;
     let heard = catch_up(&mut subject)?;
     subject.stop()?;
-    let is_stalled = |at: &usize| Crowd::TenthStalled.role(*at) == Role::Stalled;
-    Ok(Overtaking {
-        stalled: (0..FEW_LISTENERS).filter(is_stalled).count(),
+    let is_stalled = |at: &usize| SubscriberCrowd::TenthStalled.role(*at) == CrowdRole::Stalled;
+    Ok(CriticalOvertaking {
+        stalled: (0..FEW_SUBSCRIBERS).filter(is_stalled).count(),
         heard: heard.len(),
         before: heard.iter().map(|(before, _)| *before).max().unwrap_or(0),
         in_kernel,
@@ -110,8 +118,8 @@ fn overtaking() -> Result<Overtaking, String> {
     })
 }
 
-/// Tells everyone so much that whoever does not read is behind.
-fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
+/// Sends enough events for subscribers that do not read to fall behind.
+fn fill(subject: &mut MeasuredServer, together: usize) -> Result<(), String> {
     subject.begin()?;
     for told in (together..=FILLING).step_by(together) {
         subject.server.tell(together)?;
@@ -122,8 +130,12 @@ fn fill(subject: &mut Subject, together: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Ordinary events at their times, and critical ones among them; how late those were, and what was lost.
-fn round(subject: &mut Subject, for_about: Duration) -> Result<(Latencies, u64), String> {
+/// Publishes ordinary events on schedule, with critical ones among them. Returns how late the
+/// critical ones were, and how many deliveries were lost.
+fn round(
+    subject: &mut MeasuredServer,
+    for_about: Duration,
+) -> Result<(DeliveryLatencies, u64), String> {
     subject.begin()?;
     subject.subscribers.time()?;
     let began = Instant::now();
@@ -141,14 +153,14 @@ fn round(subject: &mut Subject, for_about: Duration) -> Result<(Latencies, u64),
         }
     }
     subject.subscribers.wait(ordinary)?;
-    // The last critical event may be behind the last ordinary one by a little.
+    // The last critical event may follow shortly after the last ordinary one.
     thread::sleep(EVERY);
     let losses = subject.subscribers.losses(ordinary, critical.len())?;
     Ok((subject.subscribers.latencies(&critical, true)?, losses))
 }
 
-/// Waits until those who were stalled hear no more, and gives what they heard.
-fn catch_up(subject: &mut Subject) -> Result<Vec<(u64, u64)>, String> {
+/// Waits until the stalled subscribers receive nothing more, and returns what they received.
+fn catch_up(subject: &mut MeasuredServer) -> Result<Vec<(u64, u64)>, String> {
     let began = Instant::now();
     let mut last = Vec::new();
     loop {
@@ -162,15 +174,15 @@ fn catch_up(subject: &mut Subject) -> Result<Vec<(u64, u64)>, String> {
 }
 
 /// The most bytes that the kernel holds for one subscriber of a server, at both ends together.
-fn bytes_in_kernel(subject: &Subject) -> Result<u64, String> {
-    let Address::Tcp(address) = subject.server.address() else {
+fn bytes_in_kernel(subject: &MeasuredServer) -> Result<u64, String> {
+    let MeasuredAddress::Tcp(address) = subject.server.address() else {
         return Err("there are no queues to look at".to_owned());
     };
     let table = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
     Ok(most_queued(&table, address.port()))
 }
 
-/// The most bytes queued for one connection to this port, from the table of the kernel.
+/// The most bytes queued for one connection to this port, from the kernel's table.
 fn most_queued(table: &str, server: u16) -> u64 {
     let mut most: BTreeMap<u16, u64> = BTreeMap::new();
     for line in table.lines().skip(1) {
@@ -189,57 +201,57 @@ fn most_queued(table: &str, server: u16) -> u64 {
     most.into_values().max().unwrap_or(0)
 }
 
-impl Critical {
+impl CriticalLateness {
     fn ratio(&self) -> f64 {
         self.stalled.p99 / self.calm.p99
     }
 
-    pub(super) fn block(&self) -> Block {
-        let mut block = Block::new(format!(
+    pub(super) fn block(&self) -> ReportBlock {
+        let mut block = ReportBlock::new(format!(
             "Critical events while {} subscribers on SSE get 4 ordinary ones a second each",
             self.subscribers
         ));
         for (name, found) in [("nobody stalled", self.calm), ("a tenth stalled", self.stalled)] {
             let amounts = vec![
-                Amount::new("p50", found.p50, "ms"),
-                Amount::new("p99", found.p99, "ms"),
-                Amount::new("p99.9", found.p999, "ms"),
-                Amount::only(float(found.count), "deliveries timed"),
+                NamedAmount::new("p50", found.p50, "ms"),
+                NamedAmount::new("p99", found.p99, "ms"),
+                NamedAmount::new("p99.9", found.p999, "ms"),
+                NamedAmount::only(float(found.count), "deliveries timed"),
             ];
             block.line(name, amounts);
         }
         block.line(
             "a tenth stalled by nobody stalled",
-            vec![Amount::new("p99", self.ratio(), "times")],
+            vec![NamedAmount::new("p99", self.ratio(), "times")],
         );
         self.overtaking.tell(&mut block);
-        block.line("lost", vec![Amount::only(float(self.losses), "deliveries")]);
+        block.line("lost", vec![NamedAmount::only(float(self.losses), "deliveries")]);
         block
     }
 
-    pub(super) fn targets(&self) -> Vec<Target> {
-        let Overtaking { before, in_kernel, heard, .. } = self.overtaking;
+    pub(super) fn targets(&self) -> Vec<BenchTarget> {
+        let CriticalOvertaking { before, in_kernel, heard, .. } = self.overtaking;
         vec![
-            Target {
+            BenchTarget {
                 what: "p99 of a critical event with a tenth stalled, by that with nobody stalled",
-                wanted: Wanted::AtMost(2.0),
+                wanted: TargetBound::AtMost(2.0),
                 unit: "times",
                 found: Some(self.ratio()),
             },
-            Target {
+            BenchTarget {
                 what: "Ordinary events in the hub's hand that went before a critical one",
-                wanted: Wanted::AtMost(0.0),
+                wanted: TargetBound::AtMost(0.0),
                 unit: "events",
-                // If nobody heard it, nothing is known.
+                // If no subscriber received it, there is no result.
                 found: (heard > 0).then(|| float(before.saturating_sub(in_kernel))),
             },
         ]
     }
 
-    /// Whether it was measured at all.
+    /// Checks that something was measured at all.
     pub(super) fn check_sanity(&self) -> Result<(), String> {
         let is_number = self.ratio().is_finite() && self.ratio() > 0.0;
-        let Overtaking { stalled, heard, behind, .. } = self.overtaking;
+        let CriticalOvertaking { stalled, heard, behind, .. } = self.overtaking;
         if !is_number || heard != stalled || behind == 0 {
             return Err("the critical events were not measured".to_owned());
         }
@@ -247,16 +259,20 @@ impl Critical {
     }
 }
 
-impl Overtaking {
-    fn tell(&self, block: &mut Block) {
+impl CriticalOvertaking {
+    fn tell(&self, block: &mut ReportBlock) {
         let number = |count: usize| float(count as u64);
         block.line(
-            format!("{} of {FEW_LISTENERS} who did not read, and read again", self.stalled),
+            format!("{} of {FEW_SUBSCRIBERS} who did not read, and read again", self.stalled),
             vec![
-                Amount::only(number(self.heard), "heard what was critical"),
-                Amount::new("after at most", float(self.before), "ordinary events"),
-                Amount::new("of which the kernel can have held", float(self.in_kernel), "already"),
-                Amount::new("before at least", float(self.behind), "that had waited"),
+                NamedAmount::only(number(self.heard), "heard what was critical"),
+                NamedAmount::new("after at most", float(self.before), "ordinary events"),
+                NamedAmount::new(
+                    "of which the kernel can have held",
+                    float(self.in_kernel),
+                    "already",
+                ),
+                NamedAmount::new("before at least", float(self.behind), "that had waited"),
             ],
         );
     }

@@ -1,14 +1,14 @@
-//! Who listens: what each subscriber asks for, and what is expected of it.
+//! Crowds of subscribers: what each subscriber requests, and what it is expected to receive.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// The most events in a second of those who want few.
+/// The most events per second for subscribers that want few.
 pub(super) const FEW: u64 = 3;
 
 /// A crowd of subscribers.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Crowd {
+pub(crate) enum SubscriberCrowd {
     /// All have the same terms and hear everything.
     One,
     /// Eight different terms, under each of which every event is heard.
@@ -25,71 +25,71 @@ pub(crate) enum Crowd {
     TenthStalled,
 }
 
-/// What is expected of a subscriber.
+/// What a subscriber is expected to receive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It hears everything, at once.
+pub(super) enum CrowdRole {
+    /// Every event, at once.
     Full,
-    /// It hears at most [`FEW`] events in a second.
+    /// At most [`FEW`] events per second.
     Few,
-    /// It reads nothing.
+    /// It does not read.
     Stalled,
-    /// It hears nothing.
+    /// No events.
     Idle,
 }
 
-impl Crowd {
+impl SubscriberCrowd {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Crowd::One => "one audience",
-            Crowd::Eight => "eight audiences",
-            Crowd::Sixteen => "sixteen audiences",
-            Crowd::Mixed => "a mixed crowd",
-            Crowd::HalfIdle => "half of them idle",
-            Crowd::Attentive => "nobody stalled",
-            Crowd::TenthStalled => "a tenth stalled",
+            SubscriberCrowd::One => "one audience",
+            SubscriberCrowd::Eight => "eight audiences",
+            SubscriberCrowd::Sixteen => "sixteen audiences",
+            SubscriberCrowd::Mixed => "a mixed crowd",
+            SubscriberCrowd::HalfIdle => "half of them idle",
+            SubscriberCrowd::Attentive => "nobody stalled",
+            SubscriberCrowd::TenthStalled => "a tenth stalled",
         }
     }
 
-    /// As it stands on the command line.
+    /// Its name on the command line.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Crowd::One => "one",
-            Crowd::Eight => "eight",
-            Crowd::Sixteen => "sixteen",
-            Crowd::Mixed => "mixed",
-            Crowd::HalfIdle => "half-idle",
-            Crowd::Attentive => "attentive",
-            Crowd::TenthStalled => "tenth-stalled",
+            SubscriberCrowd::One => "one",
+            SubscriberCrowd::Eight => "eight",
+            SubscriberCrowd::Sixteen => "sixteen",
+            SubscriberCrowd::Mixed => "mixed",
+            SubscriberCrowd::HalfIdle => "half-idle",
+            SubscriberCrowd::Attentive => "attentive",
+            SubscriberCrowd::TenthStalled => "tenth-stalled",
         }
     }
 
-    pub(super) fn role(self, subscriber: usize) -> Role {
+    pub(super) fn role(self, subscriber: usize) -> CrowdRole {
         match (self, subscriber % 10) {
-            (Crowd::Mixed | Crowd::TenthStalled, 0) => Role::Stalled,
-            (Crowd::Mixed, 1..=5) => Role::Few,
-            (Crowd::HalfIdle, at) if at % 2 == 1 => Role::Idle,
-            _ => Role::Full,
+            (SubscriberCrowd::Mixed | SubscriberCrowd::TenthStalled, 0) => CrowdRole::Stalled,
+            (SubscriberCrowd::Mixed, 1..=5) => CrowdRole::Few,
+            (SubscriberCrowd::HalfIdle, at) if at % 2 == 1 => CrowdRole::Idle,
+            _ => CrowdRole::Full,
         }
     }
 
-    /// How many of so many hear everything.
+    /// How many of this many subscribers receive everything.
     pub(super) fn full(self, subscribers: usize) -> usize {
-        (0..subscribers).filter(|subscriber| self.role(*subscriber) == Role::Full).count()
+        (0..subscribers).filter(|subscriber| self.role(*subscriber) == CrowdRole::Full).count()
     }
 
     pub(super) fn capabilities(self, subscriber: usize) -> Value {
         match (self, self.role(subscriber)) {
-            (_, Role::Few) => {
+            (_, CrowdRole::Few) => {
                 json!({ "coalesce_boundaries": ["sentence"], "max_events_per_second": FEW })
             }
-            (_, Role::Idle) => json!({
+            (_, CrowdRole::Idle) => json!({
                 "coalesce_boundaries": ["none"],
                 "event_filters": { "include": ["aaep:agent.handoff.requested"] },
             }),
-            (Crowd::Eight, _) => audience(subscriber % 8),
-            (Crowd::Sixteen, _) => audience(subscriber % 16),
-            (Crowd::Attentive | Crowd::TenthStalled, _) => {
+            (SubscriberCrowd::Eight, _) => audience(subscriber % 8),
+            (SubscriberCrowd::Sixteen, _) => audience(subscriber % 16),
+            (SubscriberCrowd::Attentive | SubscriberCrowd::TenthStalled, _) => {
                 json!({ "coalesce_boundaries": ["none"] })
             }
             _ => json!({
@@ -99,7 +99,7 @@ impl Crowd {
     }
 }
 
-/// Terms of one of many audiences, all of which hear everything that is measured here.
+/// The capabilities that lead to one of many audiences, all of which receive every event measured here.
 fn audience(number: usize) -> Value {
     let verbosity = ["terse", "normal", "detailed", "normal"][number % 4];
     json!({
@@ -114,17 +114,17 @@ mod tests {
 
     #[test]
     fn a_mixed_crowd_is_half_few_a_tenth_stalled_and_the_rest_full() {
-        let count = |role| (0..100).filter(|at| Crowd::Mixed.role(*at) == role).count();
-        assert_eq!([Role::Few, Role::Stalled, Role::Full].map(count), [50, 10, 40]);
-        assert_eq!(Crowd::Mixed.full(100), 40);
-        assert_eq!(Crowd::HalfIdle.full(100), 50);
+        let count = |role| (0..100).filter(|at| SubscriberCrowd::Mixed.role(*at) == role).count();
+        assert_eq!([CrowdRole::Few, CrowdRole::Stalled, CrowdRole::Full].map(count), [50, 10, 40]);
+        assert_eq!(SubscriberCrowd::Mixed.full(100), 40);
+        assert_eq!(SubscriberCrowd::HalfIdle.full(100), 50);
     }
 
     #[test]
     fn the_terms_of_eight_audiences_differ() {
         for one in 0..8 {
             for other in 0..one {
-                let [one, other] = [one, other].map(|at| Crowd::Eight.capabilities(at));
+                let [one, other] = [one, other].map(|at| SubscriberCrowd::Eight.capabilities(at));
                 assert_ne!(one, other);
             }
         }

@@ -1,15 +1,15 @@
-//! What more subscribers, more audiences and idle subscribers cost.
+//! What additional subscribers, additional audiences and idle subscribers cost.
 
-use super::Effort;
-use super::cell::{Cell, events, start};
-use super::crowd::Crowd;
-use super::hub::{Hub, Saying};
-use super::measure::{Rate, Subject};
-use super::wire::{Kind, Wire};
-use crate::table::{Amount, Block, Target, Wanted};
+use super::FanoutEffort;
+use super::cell::{FanoutCell, events, start};
+use super::crowd::SubscriberCrowd;
+use super::hub::{HubServer, PublishedContent};
+use super::measure::{DeliveryRate, MeasuredServer};
+use super::wire::{FanoutWire, ServerKind};
+use crate::table::{BenchTarget, NamedAmount, ReportBlock, TargetBound};
 
-/// What was found, as processor seconds of an event.
-pub(super) struct Growth {
+/// The results, in processor seconds per event.
+pub(super) struct GrowthCosts {
     subscribers: usize,
     once: f64,
     twice: f64,
@@ -21,27 +21,33 @@ pub(super) struct Growth {
     pub(super) losses: u64,
 }
 
-pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Growth, String> {
+pub(super) fn measure(subscribers: usize, effort: &FanoutEffort) -> Result<GrowthCosts, String> {
     let crowds = [
-        (Crowd::One, subscribers),
-        (Crowd::One, subscribers * 2),
-        (Crowd::Eight, subscribers),
-        (Crowd::Sixteen, subscribers),
-        (Crowd::HalfIdle, subscribers * 2),
+        (SubscriberCrowd::One, subscribers),
+        (SubscriberCrowd::One, subscribers * 2),
+        (SubscriberCrowd::Eight, subscribers),
+        (SubscriberCrowd::Sixteen, subscribers),
+        (SubscriberCrowd::HalfIdle, subscribers * 2),
     ];
     let mut subjects = Vec::new();
     let mut sample = None;
     for (crowd, subscribers) in crowds {
-        let (hub, shown) = Hub::start(Wire::Sse, subscribers, Saying::Progress)?;
+        let (hub, shown) =
+            HubServer::start(FanoutWire::Sse, subscribers, PublishedContent::Progress)?;
         sample = Some(shown);
-        subjects.push(Subject::start(Box::new(hub), Wire::Sse, crowd, subscribers)?);
+        subjects.push(MeasuredServer::start(Box::new(hub), FanoutWire::Sse, crowd, subscribers)?);
     }
     let sample = sample.ok_or("there is no event")?;
     for subscribers in [subscribers, subscribers * 2] {
-        let raw = start(Kind::Raw, Wire::Sse, subscribers, &sample)?;
-        subjects.push(Subject::start(raw, Wire::Sse, Crowd::One, subscribers)?);
+        let raw = start(ServerKind::Raw, FanoutWire::Sse, subscribers, &sample)?;
+        subjects.push(MeasuredServer::start(
+            raw,
+            FanoutWire::Sse,
+            SubscriberCrowd::One,
+            subscribers,
+        )?);
     }
-    let mut best = vec![Rate::WORST; subjects.len()];
+    let mut best = vec![DeliveryRate::WORST; subjects.len()];
     for _ in 0..effort.rounds {
         for (subject, best) in subjects.iter_mut().zip(&mut best) {
             *best = best.better(subject.rate(events(effort, 0, subject), 1)?);
@@ -49,11 +55,11 @@ pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Growth, Str
     }
     let costs: Vec<f64> = subjects.iter().zip(&best).map(|(it, best)| cost(it, *best)).collect();
     let losses = best.iter().map(|it| it.losses).sum();
-    subjects.into_iter().try_for_each(Subject::stop)?;
+    subjects.into_iter().try_for_each(MeasuredServer::stop)?;
     let [once, twice, eight, sixteen, with_idle, limit_once, limit_twice] = costs[..] else {
         return Err("something was not measured".to_owned());
     };
-    Ok(Growth {
+    Ok(GrowthCosts {
         subscribers,
         once,
         twice,
@@ -66,21 +72,25 @@ pub(super) fn measure(subscribers: usize, effort: &Effort) -> Result<Growth, Str
     })
 }
 
-/// What an event costs, in processor seconds.
-fn cost(subject: &Subject, rate: Rate) -> f64 {
+/// The cost of an event, in processor seconds.
+fn cost(subject: &MeasuredServer, rate: DeliveryRate) -> f64 {
     rate.cpu_per_million / 1e6 * crate::timing::float(subject.subscribers.full() as u64)
 }
 
-impl Growth {
-    pub(super) fn cell(&self) -> Cell {
-        Cell { wire: Wire::Sse, subscribers: self.subscribers, crowd: Crowd::One }
+impl GrowthCosts {
+    pub(super) fn cell(&self) -> FanoutCell {
+        FanoutCell {
+            wire: FanoutWire::Sse,
+            subscribers: self.subscribers,
+            crowd: SubscriberCrowd::One,
+        }
     }
 
-    pub(super) fn block(&self) -> Block {
+    pub(super) fn block(&self) -> ReportBlock {
         let n = self.subscribers;
-        let ms = |seconds: f64| Amount::only(seconds * 1e3, "processor ms per event");
-        let times = |more: f64, less: f64| Amount::only(more / less, "times");
-        let mut block = Block::new(format!("Growth, from {}", self.cell().name()));
+        let ms = |seconds: f64| NamedAmount::only(seconds * 1e3, "processor ms per event");
+        let times = |more: f64, less: f64| NamedAmount::only(more / less, "times");
+        let mut block = ReportBlock::new(format!("Growth, from {}", self.cell().name()));
         block.line(format!("{n} subscribers"), vec![ms(self.once)]);
         block.line(
             format!("{} subscribers", n * 2),
@@ -96,7 +106,7 @@ impl Growth {
             vec![
                 ms(self.sixteen),
                 times(self.sixteen, self.eight),
-                Amount::only(
+                NamedAmount::only(
                     (self.sixteen - self.eight) / 8.0 * 1e6,
                     "processor microseconds more for each further audience",
                 ),
@@ -109,14 +119,14 @@ impl Growth {
         block
     }
 
-    pub(super) fn targets(&self) -> Vec<Target> {
-        let target = |what, most, found| Target {
+    pub(super) fn targets(&self) -> Vec<BenchTarget> {
+        let target = |what, most, found| BenchTarget {
             what,
-            wanted: Wanted::AtMost(most),
+            wanted: TargetBound::AtMost(most),
             unit: "times",
             found: Some(found),
         };
-        // A tenth is what one run differs from the next by.
+        // Runs differ from each other by about a tenth.
         vec![
             target("Cost of an event with twice the subscribers", 2.0, self.twice / self.once),
             target("Cost of an event with twice the audiences", 1.1, self.sixteen / self.eight),
@@ -128,7 +138,7 @@ impl Growth {
         ]
     }
 
-    /// Whether it was measured at all.
+    /// Checks that something was measured at all.
     pub(super) fn check_sanity(&self) -> Result<(), String> {
         let costs = [
             self.once,

@@ -1,4 +1,4 @@
-//! The hub: `aaep serve` as a process of its own, with its store on the disk and its limits raised.
+//! The hub: `aaep serve` in its own process, with its store on the disk and its limits raised.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -8,59 +8,60 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crowd::Crowd;
+use super::crowd::SubscriberCrowd;
 use super::listen::ORDINARY;
-use super::server::Server;
-use super::wire::{Address, Kind, Place, Wire};
-use super::{EVENT_BYTES, Sample};
-use crate::process::Usage;
-use crate::serve::{Connection, Served};
+use super::server::FanoutServer;
+use super::wire::{FanoutWire, ListenTarget, MeasuredAddress, ServerKind};
+use super::{EVENT_BYTES, FanoutSample};
+use crate::process::ProcessUsage;
+use crate::serve::{HttpConnection, ServedHub};
 
-/// How long nothing must come before what came counts as all.
+/// How long a subscriber must receive nothing before its events count as complete.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// How long the hub may take to become quiet.
+/// The longest that the hub may take to become quiet.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often it is tried to get one event alone.
+/// How often to try to capture a single event.
 const TRIES: usize = 5;
 
-/// What the events are about.
+/// The content of the published events.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Saying {
-    /// How far something is.
+pub(super) enum PublishedContent {
+    /// Progress reports.
     Progress,
     /// Text, a sentence in each event.
     Sentences,
 }
 
-/// A hub that runs.
-pub(super) struct Hub {
-    served: Served,
-    /// Where agents publish.
-    publisher: Connection,
-    wire: Wire,
-    saying: Saying,
-    /// How much is added to an event so that it has the right length.
+/// A running hub.
+pub(super) struct HubServer {
+    served: ServedHub,
+    /// The connection on which the agent publishes.
+    publisher: HttpConnection,
+    wire: FanoutWire,
+    saying: PublishedContent,
+    /// The number of bytes added to an event so that it has the right length.
     padding: usize,
     sessions: u64,
-    /// How many characters of text the session has.
+    /// The number of characters of text in the session so far.
     position: usize,
 }
 
-impl Hub {
-    /// Starts it with room for so many subscribers, and shows an event exactly as one of them gets it.
+impl HubServer {
+    /// Starts a hub with room for this many subscribers. Also returns an event exactly as a subscriber receives it.
     pub(super) fn start(
-        wire: Wire,
+        wire: FanoutWire,
         subscribers: usize,
-        saying: Saying,
-    ) -> Result<(Self, Sample), String> {
-        let served = Served::start(subscribers)?;
-        let publisher = Connection::open(served.address())?;
-        let mut hub = Hub { served, publisher, wire, saying, padding: 1, sessions: 0, position: 0 };
+        saying: PublishedContent,
+    ) -> Result<(Self, FanoutSample), String> {
+        let served = ServedHub::start(subscribers)?;
+        let publisher = HttpConnection::open(served.address())?;
+        let mut hub =
+            HubServer { served, publisher, wire, saying, padding: 1, sessions: 0, position: 0 };
         let address = hub.address();
-        let place = Place { kind: Kind::Hub, wire, address: &address };
-        let mut subscriber = place.listen(&Crowd::One.capabilities(0), true)?;
+        let place = ListenTarget { kind: ServerKind::Hub, wire, address: &address };
+        let mut subscriber = place.listen(&SubscriberCrowd::One.capabilities(0), true)?;
         rustix::io::ioctl_fionbio(&subscriber, true).map_err(|error| error.to_string())?;
         hub.begin()?;
         let short = hub.one(&mut subscriber)?;
@@ -73,13 +74,13 @@ impl Hub {
         Ok((hub, sample))
     }
 
-    /// Publishes one event and shows what a subscriber got of it; again, if something else came between.
-    fn one(&mut self, subscriber: &mut File) -> Result<Sample, String> {
+    /// Publishes one event and returns it as a subscriber received it; tries again if another event interfered.
+    fn one(&mut self, subscriber: &mut File) -> Result<FanoutSample, String> {
         let mut why = String::new();
         for _ in 0..TRIES {
             quiet(subscriber, None)?;
             self.tell(1)?;
-            match quiet(subscriber, Some(ORDINARY)).and_then(Sample::of) {
+            match quiet(subscriber, Some(ORDINARY)).and_then(FanoutSample::of) {
                 Ok(sample) => return Ok(sample),
                 Err(wrong) => why = wrong,
             }
@@ -101,12 +102,12 @@ impl Hub {
             json!({ "session_id": self.session(), "producer": { "agent_id": "bench" } });
         let words = format!("Some ^ {}. ", "x".repeat(self.padding));
         match self.saying {
-            Saying::Progress => {
+            PublishedContent::Progress => {
                 event["type"] = "aaep:agent.progress.updated".into();
                 event["progress"] = json!({ "percent": 50 });
                 event["summary_normal"] = words.into();
             }
-            Saying::Sentences => {
+            PublishedContent::Sentences => {
                 event["type"] = "aaep:agent.output.streaming".into();
                 event["output_id"] = "out_bench".into();
                 event["complete"] = false.into();
@@ -119,22 +120,22 @@ impl Hub {
     }
 }
 
-impl Server for Hub {
-    fn kind(&self) -> Kind {
-        Kind::Hub
+impl FanoutServer for HubServer {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Hub
     }
 
-    fn address(&self) -> Address {
+    fn address(&self) -> MeasuredAddress {
         match self.wire {
-            Wire::Unix => Address::Unix(self.served.socket()),
-            Wire::Sse | Wire::WebSocket => Address::Tcp(self.served.address()),
+            FanoutWire::Unix => MeasuredAddress::Unix(self.served.socket()),
+            FanoutWire::Sse | FanoutWire::WebSocket => MeasuredAddress::Tcp(self.served.address()),
         }
     }
 
-    /// The events from now on are of another session, which has room for them. They come on another
-    /// connection, because the hub ends those on which nothing was said for a while.
+    /// Begins another session with room for more events, on a new connection, because the hub
+    /// closes connections that were idle for a while.
     fn begin(&mut self) -> Result<(), String> {
-        self.publisher = Connection::open(self.served.address())?;
+        self.publisher = HttpConnection::open(self.served.address())?;
         self.sessions += 1;
         self.position = 0;
         let started = json!({
@@ -163,7 +164,7 @@ impl Server for Hub {
         self.publish(&event)
     }
 
-    fn usage(&self) -> Result<Usage, String> {
+    fn usage(&self) -> Result<ProcessUsage, String> {
         self.served.usage()
     }
 
@@ -172,7 +173,7 @@ impl Server for Hub {
     }
 }
 
-/// Waits until this has come, if anything, and nothing comes any more; gives what came.
+/// Waits until the wanted byte, if any, has arrived and nothing more arrives. Returns the bytes received.
 fn quiet(subscriber: &mut File, wanted: Option<u8>) -> Result<Vec<u8>, String> {
     let began = Instant::now();
     let mut came = Vec::new();

@@ -1,7 +1,8 @@
-//! Many subscribers in one thread of a process of their own, so that they have its open files for themselves.
+//! Many subscribers in one thread of a separate process, which has its own limit of open files.
 //!
-//! What comes is never parsed: every ordinary event has one [`ORDINARY`] in it, every critical one one
-//! [`CRITICAL`], and every event whatsoever one [`ANY`]. None of them stands anywhere else in what is sent.
+//! Received bytes are never parsed: every ordinary event contains one [`ORDINARY`], every critical
+//! one one [`CRITICAL`], and every event one [`ANY`]. None of these bytes occurs anywhere else in
+//! the stream.
 
 use std::fs::File;
 use std::io::{BufRead, Read, Write};
@@ -15,58 +16,58 @@ use clap::Args;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::crowd::{Crowd, FEW, Role};
+use super::crowd::{CrowdRole, FEW, SubscriberCrowd};
 use super::now_ns;
-use super::tally::{Tally, Times};
-use super::wire::{Address, Kind, Place, Wire};
+use super::tally::{ArrivalTimes, EventTally};
+use super::wire::{FanoutWire, ListenTarget, MeasuredAddress, ServerKind};
 
-/// What stands in every ordinary event once.
+/// The byte that occurs once in every ordinary event.
 pub(super) const ORDINARY: u8 = b'^';
 
-/// What stands in every critical event once.
+/// The byte that occurs once in every critical event.
 pub(super) const CRITICAL: u8 = b'|';
 
-/// What stands in every event once: in the name of `@context`.
+/// The byte that occurs once in every event: in the name of `@context`.
 pub(super) const ANY: u8 = b'@';
 
-/// How many subscribers come at the same time.
+/// The number of subscribers that connect at the same time.
 const DOORS: usize = 16;
 
 const COMMAND: Token = Token(usize::MAX);
 
-/// A ping without words, and the answer to it with a mask of zeros.
+/// A ping without content, and the answer to it with a mask of zeros.
 const PING: [u8; 2] = [0x89, 0];
 const PONG: [u8; 6] = [0x8a, 0x80, 0, 0, 0, 0];
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct ListenBenchOptions {
     #[arg(long)]
-    kind: Kind,
+    kind: ServerKind,
     #[arg(long)]
-    wire: Wire,
-    #[arg(long, value_parser = Address::parse)]
-    address: Address,
+    wire: FanoutWire,
+    #[arg(long, value_parser = MeasuredAddress::parse)]
+    address: MeasuredAddress,
     #[arg(long)]
-    crowd: Crowd,
+    crowd: SubscriberCrowd,
     #[arg(long)]
     subscribers: usize,
 }
 
-/// Listens until standard input ends.
-pub(super) fn run(options: &Options) -> Result<(), String> {
+/// Receives events until standard input ends.
+pub(super) fn run(options: &ListenBenchOptions) -> Result<(), String> {
     let files = connect(options)?;
-    let mut room = Room::new(files, options)?;
+    let mut room = PolledSubscribers::new(files, options)?;
     let waker = Waker::new(room.poll.registry(), COMMAND).map_err(|error| error.to_string())?;
     let commands = commands(Arc::new(waker));
     say("connected")?;
     room.serve(&commands)
 }
 
-/// Lets all subscribers in, several at a time.
-fn connect(options: &Options) -> Result<Vec<File>, String> {
-    let place = Place { kind: options.kind, wire: options.wire, address: &options.address };
+/// Connects all subscribers, several at a time.
+fn connect(options: &ListenBenchOptions) -> Result<Vec<File>, String> {
+    let place = ListenTarget { kind: options.kind, wire: options.wire, address: &options.address };
     let one = |subscriber: usize| {
-        let reads = options.crowd.role(subscriber) != Role::Stalled;
+        let reads = options.crowd.role(subscriber) != CrowdRole::Stalled;
         place.listen(&options.crowd.capabilities(subscriber), reads)
     };
     let part = |door: usize| -> Result<Vec<(usize, File)>, String> {
@@ -85,7 +86,7 @@ fn connect(options: &Options) -> Result<Vec<File>, String> {
     Ok(files.into_iter().map(|(_, file)| file).collect())
 }
 
-/// The lines of standard input, each of which wakes the room.
+/// Reads the lines of standard input; each wakes the polling thread.
 fn commands(waker: Arc<Waker>) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -95,7 +96,7 @@ fn commands(waker: Arc<Waker>) -> Receiver<String> {
             }
         }
         drop(sender);
-        // Whoever hears no more of us has ended.
+        // If the receiver has gone away, the program is ending.
         let _ = waker.wake();
     });
     receiver
@@ -107,40 +108,51 @@ fn say(line: &str) -> Result<(), String> {
     said.map_err(|error| error.to_string())
 }
 
-struct Subscriber {
+struct ListeningSubscriber {
     file: File,
-    role: Role,
-    tally: Tally,
+    role: CrowdRole,
+    tally: EventTally,
 }
 
-/// Everyone who listens.
-struct Room {
+/// All subscribers of this process.
+struct PolledSubscribers {
     poll: Poll,
-    subscribers: Vec<Subscriber>,
+    subscribers: Vec<ListeningSubscriber>,
     answers_pings: bool,
-    /// How many hear everything.
+    /// The number of subscribers that receive everything.
     full: u64,
-    /// The ordinary events that came to those.
+    /// The ordinary events that arrived at those.
     came: u64,
-    /// How many ordinary events are waited for, and until when.
+    /// The number of ordinary events to wait for, and until when.
     waiting: Option<(u64, Instant)>,
-    /// When events came, while that is wanted.
-    times: Option<Times>,
+    /// When events arrived, while that is being recorded.
+    times: Option<ArrivalTimes>,
 }
 
-impl Room {
-    fn new(files: Vec<File>, options: &Options) -> Result<Self, String> {
+impl PolledSubscribers {
+    fn new(files: Vec<File>, options: &ListenBenchOptions) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
-        let subscriber =
-            |(at, file)| Subscriber { file, role: options.crowd.role(at), tally: Tally::default() };
-        let subscribers: Vec<Subscriber> = files.into_iter().enumerate().map(subscriber).collect();
-        let full = subscribers.iter().filter(|it| it.role == Role::Full).count() as u64;
-        let answers_pings = options.wire == Wire::WebSocket;
-        let room =
-            Room { poll, subscribers, answers_pings, full, came: 0, waiting: None, times: None };
+        let subscriber = |(at, file)| ListeningSubscriber {
+            file,
+            role: options.crowd.role(at),
+            tally: EventTally::default(),
+        };
+        let subscribers: Vec<ListeningSubscriber> =
+            files.into_iter().enumerate().map(subscriber).collect();
+        let full = subscribers.iter().filter(|it| it.role == CrowdRole::Full).count() as u64;
+        let answers_pings = options.wire == FanoutWire::WebSocket;
+        let room = PolledSubscribers {
+            poll,
+            subscribers,
+            answers_pings,
+            full,
+            came: 0,
+            waiting: None,
+            times: None,
+        };
         for (at, subscriber) in room.subscribers.iter().enumerate() {
             rustix::io::ioctl_fionbio(&subscriber.file, true).map_err(|error| error.to_string())?;
-            if subscriber.role != Role::Stalled {
+            if subscriber.role != CrowdRole::Stalled {
                 room.watch(at)?;
             }
         }
@@ -188,23 +200,23 @@ impl Room {
         }
     }
 
-    /// Takes what came to one subscriber. A read that does not fill the buffer took all there is.
+    /// Reads what arrived at one subscriber. A read that does not fill the buffer took all there is.
     fn read(&mut self, at: usize, buffer: &mut [u8]) {
         let Some(subscriber) = self.subscribers.get_mut(at) else { return };
         loop {
             let count = subscriber.file.read(buffer).unwrap_or(0);
             let bytes = buffer.get(..count).unwrap_or_default();
             if bytes.is_empty() {
-                // It is not yet there, or it is over; then what is missing is noticed.
+                // Nothing has arrived yet, or the connection has ended; missing events are noticed later.
                 return;
             }
             if self.answers_pings && bytes == PING {
-                // Whom this does not reach is gone, and missing.
+                // If this fails, the subscriber is gone, and its events will be missing.
                 let _ = subscriber.file.write_all(&PONG);
                 continue;
             }
             let (from, ordinary) = (subscriber.tally, subscriber.tally.take(bytes));
-            if subscriber.role == Role::Full {
+            if subscriber.role == CrowdRole::Full {
                 self.came += ordinary;
                 if let Some(times) = &mut self.times {
                     times.note(from, subscriber.tally, now_ns());
@@ -216,7 +228,7 @@ impl Room {
         }
     }
 
-    /// Says that everything came that is waited for, or that the time is over.
+    /// Reports that all awaited events arrived, or that the time is up.
     fn end_waiting(&mut self) -> Result<(), String> {
         let Some((target, until)) = self.waiting else { return Ok(()) };
         if self.came >= target {
@@ -230,14 +242,14 @@ impl Room {
         Ok(())
     }
 
-    /// Does what a line says, and gives the answer where there is one at once.
+    /// Carries out a command line. Returns the answer, if it is available at once.
     fn obey(&mut self, line: &str) -> Result<Option<String>, String> {
         let mut words = line.split_whitespace();
         let command = words.next().unwrap_or_default();
         let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
         let answer = match (command, numbers.as_slice()) {
             ("forget", []) => {
-                self.subscribers.iter_mut().for_each(|it| it.tally = Tally::default());
+                self.subscribers.iter_mut().for_each(|it| it.tally = EventTally::default());
                 self.came = 0;
                 self.times = None;
                 "done".to_owned()
@@ -248,26 +260,26 @@ impl Room {
                 return Ok(None);
             }
             ("time", []) => {
-                self.times = Some(Times::default());
+                self.times = Some(ArrivalTimes::default());
                 "done".to_owned()
             }
             ("ordinary", published) => self.spread(published, false),
             ("critical", published) => self.spread(published, true),
             ("losses", [ordinary, critical]) => {
-                let full = self.subscribers.iter().filter(|it| it.role == Role::Full);
+                let full = self.subscribers.iter().filter(|it| it.role == CrowdRole::Full);
                 let lost = full.map(|it| it.tally.differs_from(*ordinary, *critical));
                 lost.sum::<u64>().to_string()
             }
             ("most", []) => {
-                let few = self.subscribers.iter().filter(|it| it.role == Role::Few);
+                let few = self.subscribers.iter().filter(|it| it.role == CrowdRole::Few);
                 few.map(|it| it.tally.any).max().unwrap_or(0).to_string()
             }
             ("few", []) => {
-                let few = self.subscribers.iter().filter(|it| it.role == Role::Few);
+                let few = self.subscribers.iter().filter(|it| it.role == CrowdRole::Few);
                 few.map(|it| it.tally.any).sum::<u64>().to_string()
             }
             ("resume", []) => {
-                let stalled = |at: &usize| self.subscribers[*at].role == Role::Stalled;
+                let stalled = |at: &usize| self.subscribers[*at].role == CrowdRole::Stalled;
                 let stalled: Vec<usize> = (0..self.subscribers.len()).filter(stalled).collect();
                 stalled.into_iter().try_for_each(|at| self.watch(at))?;
                 "done".to_owned()
@@ -285,17 +297,18 @@ impl Room {
         format!("{} {} {} {}", latencies.len(), at(0.5), at(0.99), at(0.999))
     }
 
-    /// For each who was stalled and got something critical: how many ordinary events came before it, and
-    /// how many in all.
+    /// For each stalled subscriber that received a critical event: how many ordinary events arrived
+    /// before it, and how many in all.
     fn overtaken(&self) -> String {
-        let stalled = self.subscribers.iter().filter(|it| it.role == Role::Stalled);
+        let stalled = self.subscribers.iter().filter(|it| it.role == CrowdRole::Stalled);
         let heard =
             stalled.filter_map(|it| it.tally.before_critical.map(|n| (n, it.tally.ordinary)));
         heard.map(|(before, all)| format!("{before}/{all}")).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The most events that those who want few may have got in this time: in no second more than [`FEW`].
+/// The most events that a subscriber that wants few may have received in this time, with at most
+/// [`FEW`] in any second.
 pub(super) fn most_allowed(took: Duration) -> u64 {
     FEW * (took.as_secs() + 2)
 }

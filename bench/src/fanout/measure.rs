@@ -1,47 +1,47 @@
-//! Measuring one server with its subscribers: how fast, at what cost, how late.
+//! Measures one server with its subscribers: its throughput, its cost and its latency.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::crowd::Crowd;
+use super::crowd::SubscriberCrowd;
 use super::listen::most_allowed;
 use super::now_ns;
-use super::server::Server;
-use super::subscribers::{Latencies, Subscribers};
-use super::wire::{Kind, Wire};
+use super::server::FanoutServer;
+use super::subscribers::{DeliveryLatencies, SubscriberProcess};
+use super::wire::{FanoutWire, ServerKind};
 use crate::timing::float;
 
-/// How many deliveries a second there are while it is measured how late they are.
+/// The deliveries per second while latency is measured.
 const MODEST_RATE: u64 = 20_000;
 
-/// How long memory is looked at until it stays the same, and how often.
+/// How long to wait for memory to settle, and how often to look.
 const SETTLING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(300);
 
 /// A server with its subscribers.
-pub(super) struct Subject {
-    pub(super) server: Box<dyn Server>,
-    pub(super) subscribers: Subscribers,
-    crowd: Crowd,
-    /// What a subscriber takes of the server's memory while nothing happens, in bytes.
+pub(super) struct MeasuredServer {
+    pub(super) server: Box<dyn FanoutServer>,
+    pub(super) subscribers: SubscriberProcess,
+    crowd: SubscriberCrowd,
+    /// The server's memory for one idle subscriber, in bytes.
     pub(super) memory: f64,
 }
 
-/// What was found by telling as much as possible.
+/// The results of sending as fast as possible.
 #[derive(Clone, Copy)]
-pub(super) struct Rate {
+pub(super) struct DeliveryRate {
     pub(super) deliveries_per_second: f64,
-    /// Processor seconds of the server.
+    /// The processor seconds of the server for a million deliveries.
     pub(super) cpu_per_million: f64,
     pub(super) losses: u64,
 }
 
-impl Rate {
+impl DeliveryRate {
     pub(super) const WORST: Self =
-        Rate { deliveries_per_second: 0.0, cpu_per_million: f64::INFINITY, losses: 0 };
+        DeliveryRate { deliveries_per_second: 0.0, cpu_per_million: f64::INFINITY, losses: 0 };
 
     pub(super) fn better(self, other: Self) -> Self {
-        Rate {
+        DeliveryRate {
             deliveries_per_second: self.deliveries_per_second.max(other.deliveries_per_second),
             cpu_per_million: self.cpu_per_million.min(other.cpu_per_million),
             losses: self.losses + other.losses,
@@ -49,12 +49,12 @@ impl Rate {
     }
 }
 
-impl Latencies {
+impl DeliveryLatencies {
     pub(super) const WORST: Self =
-        Latencies { count: 0, p50: f64::INFINITY, p99: f64::INFINITY, p999: f64::INFINITY };
+        DeliveryLatencies { count: 0, p50: f64::INFINITY, p99: f64::INFINITY, p999: f64::INFINITY };
 
     pub(super) fn better(self, other: Self) -> Self {
-        Latencies {
+        DeliveryLatencies {
             count: self.count + other.count,
             p50: self.p50.min(other.p50),
             p99: self.p99.min(other.p99),
@@ -63,28 +63,29 @@ impl Latencies {
     }
 }
 
-impl Subject {
-    /// Lets so many subscribers in.
+impl MeasuredServer {
+    /// Connects this many subscribers.
     pub(super) fn start(
-        mut server: Box<dyn Server>,
-        wire: Wire,
-        crowd: Crowd,
+        mut server: Box<dyn FanoutServer>,
+        wire: FanoutWire,
+        crowd: SubscriberCrowd,
         subscribers: usize,
     ) -> Result<Self, String> {
         let name = server.kind().name();
         let failed = |why: String| format!("{name} with {subscribers} subscribers: {why}");
         let before = server.usage()?.bytes;
-        let crowded = Subscribers::start(&*server, wire, crowd, subscribers).map_err(failed)?;
+        let crowded =
+            SubscriberProcess::start(&*server, wire, crowd, subscribers).map_err(failed)?;
         server.complete().map_err(failed)?;
         let memory = (settled(&*server)? - before).max(0.0) / float(subscribers as u64);
-        Ok(Subject { server, subscribers: crowded, crowd, memory })
+        Ok(MeasuredServer { server, subscribers: crowded, crowd, memory })
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ServerKind {
         self.server.kind()
     }
 
-    /// A round begins, and everyone is there.
+    /// Begins a round, with all subscribers connected.
     pub(super) fn begin(&mut self) -> Result<(), String> {
         let name = self.kind().name();
         self.server.begin().map_err(|why| format!("{name} began no round: {why}"))?;
@@ -101,8 +102,8 @@ impl Subject {
         self.server.tell(events).map_err(|why| format!("{name} was told something: {why}"))
     }
 
-    /// Tells everyone these events, so many at a time, each when everyone has those before.
-    pub(super) fn rate(&mut self, events: usize, burst: usize) -> Result<Rate, String> {
+    /// Sends these events in bursts, each when all subscribers have the previous one.
+    pub(super) fn rate(&mut self, events: usize, burst: usize) -> Result<DeliveryRate, String> {
         self.begin()?;
         let before = self.server.usage()?;
         let began = Instant::now();
@@ -118,17 +119,17 @@ impl Subject {
         let took = began.elapsed();
         let cpu = self.server.usage()?.cpu.saturating_sub(before.cpu);
         let deliveries = float((told * self.subscribers.full()) as u64 + self.subscribers.few()?);
-        Ok(Rate {
+        Ok(DeliveryRate {
             deliveries_per_second: deliveries / took.as_secs_f64(),
             cpu_per_million: cpu.as_secs_f64() / deliveries * 1e6,
             losses: self.losses(told, took)?,
         })
     }
 
-    /// What is missing, and what came to those who want few beyond what they want.
+    /// The number of missing deliveries, and of those beyond the rate of subscribers that want few.
     fn losses(&mut self, told: usize, took: Duration) -> Result<u64, String> {
         let losses = self.subscribers.losses(told, 0)?;
-        if self.crowd != Crowd::Mixed {
+        if self.crowd != SubscriberCrowd::Mixed {
             return Ok(losses);
         }
         let most = self.subscribers.most()?;
@@ -138,8 +139,12 @@ impl Subject {
         Ok(losses + most.saturating_sub(most_allowed(took)))
     }
 
-    /// How late events are at a modest rate, each published at its time; and how many did not come.
-    pub(super) fn latencies(&mut self, for_about: Duration) -> Result<(Latencies, u64), String> {
+    /// Measures latency at a modest rate, with each event published on schedule. Also returns how
+    /// many deliveries did not arrive.
+    pub(super) fn latencies(
+        &mut self,
+        for_about: Duration,
+    ) -> Result<(DeliveryLatencies, u64), String> {
         self.begin()?;
         self.subscribers.time()?;
         let every =
@@ -157,15 +162,15 @@ impl Subject {
         Ok((self.subscribers.latencies(&published, false)?, losses))
     }
 
-    /// Ends in order.
+    /// Stops in an orderly way.
     pub(super) fn stop(self) -> Result<(), String> {
         drop(self.subscribers);
         self.server.stop()
     }
 }
 
-/// The memory of a server when it does not change any more, or has long enough.
-fn settled(server: &dyn Server) -> Result<f64, String> {
+/// The memory of a server once it no longer changes, or after the longest wait.
+fn settled(server: &dyn FanoutServer) -> Result<f64, String> {
     let began = Instant::now();
     let mut last = f64::NAN;
     loop {

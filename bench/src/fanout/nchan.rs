@@ -10,39 +10,39 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::Sample;
-use super::server::Server;
-use super::wire::{Address, Kind};
-use crate::process::Usage;
-use crate::serve::Connection;
+use super::FanoutSample;
+use super::server::FanoutServer;
+use super::wire::{MeasuredAddress, ServerKind};
+use crate::process::ProcessUsage;
+use crate::serve::HttpConnection;
 
 const PROGRAM: &str = "/usr/sbin/nginx";
 const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
 
-/// How long a start may take.
+/// The longest that a start may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// nginx that runs.
-pub(super) struct Nchan {
+/// A running nginx.
+pub(super) struct NchanServer {
     child: Child,
-    /// The one process that does the work.
+    /// The process id of the only worker.
     worker: u32,
     address: SocketAddr,
-    publisher: Connection,
+    publisher: HttpConnection,
     event: String,
     _folder: TempDir,
 }
 
-/// Whether it is installed.
+/// Whether nginx and nchan are installed.
 pub(super) fn is_there() -> bool {
     [PROGRAM, MODULE].iter().all(|path| Path::new(path).is_file())
 }
 
-impl Nchan {
-    pub(super) fn start(subscribers: usize, sample: &Sample) -> Result<Self, String> {
+impl NchanServer {
+    pub(super) fn start(subscribers: usize, sample: &FanoutSample) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("nginx: {error}");
         let folder = TempDir::new().map_err(failed)?;
-        // Others could take the port before nginx does; then it does not start, and says so.
+        // Another program could take the port before nginx does; nginx then reports that and does not start.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let address = free.map_err(failed)?;
         let config = folder.path().join("nginx.conf");
@@ -59,7 +59,7 @@ impl Nchan {
         match wait_for(&child, address) {
             Ok((worker, publisher)) => {
                 let event = sample.json.clone();
-                Ok(Nchan { child, worker, address, publisher, event, _folder: folder })
+                Ok(NchanServer { child, worker, address, publisher, event, _folder: folder })
             }
             Err(why) => {
                 let _ = child.kill();
@@ -72,7 +72,7 @@ impl Nchan {
 
 fn configuration(folder: &Path, address: SocketAddr, subscribers: usize) -> String {
     let folder = folder.display();
-    // nginx lets idle connections go when only a sixteenth of its room is left.
+    // nginx closes idle connections when only a sixteenth of its room is left.
     let room = subscribers * 5 / 4 + 1000;
     format!(
         "load_module {MODULE};\nuser root;\nworker_processes 1;\n\
@@ -90,37 +90,37 @@ fn configuration(folder: &Path, address: SocketAddr, subscribers: usize) -> Stri
     )
 }
 
-/// Waits until it takes connections and its worker is there.
-fn wait_for(child: &Child, address: SocketAddr) -> Result<(u32, Connection), String> {
+/// Waits until nginx accepts connections and its worker runs.
+fn wait_for(child: &Child, address: SocketAddr) -> Result<(u32, HttpConnection), String> {
     let began = Instant::now();
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     while began.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(50));
         let workers = fs::read_to_string(&children).unwrap_or_default();
         let worker = workers.split_whitespace().next().and_then(|it| it.parse().ok());
-        if let (Some(worker), Ok(publisher)) = (worker, Connection::open(address)) {
+        if let (Some(worker), Ok(publisher)) = (worker, HttpConnection::open(address)) {
             return Ok((worker, publisher));
         }
     }
     Err("nginx with nchan does not start".to_owned())
 }
 
-impl Server for Nchan {
-    fn kind(&self) -> Kind {
-        Kind::Nchan
+impl FanoutServer for NchanServer {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Nchan
     }
 
-    fn address(&self) -> Address {
-        Address::Tcp(self.address)
+    fn address(&self) -> MeasuredAddress {
+        MeasuredAddress::Tcp(self.address)
     }
 
-    /// Another connection, because one on which nothing was said for a while may be over.
+    /// Opens a new connection, because one that was idle for a while may be closed.
     fn begin(&mut self) -> Result<(), String> {
-        self.publisher = Connection::open(self.address)?;
+        self.publisher = HttpConnection::open(self.address)?;
         Ok(())
     }
 
-    /// All requests at once, then all answers.
+    /// Sends all requests at once, then reads all answers.
     fn tell(&mut self, events: usize) -> Result<(), String> {
         let (host, length, event) = (self.address, self.event.len(), &self.event);
         let request = format!(
@@ -139,14 +139,14 @@ impl Server for Nchan {
         Ok(())
     }
 
-    fn usage(&self) -> Result<Usage, String> {
-        Usage::of(self.worker)
+    fn usage(&self) -> Result<ProcessUsage, String> {
+        ProcessUsage::of(self.worker)
     }
 }
 
-impl Drop for Nchan {
+impl Drop for NchanServer {
     fn drop(&mut self) {
-        // The first process takes its worker along when it is asked, and is killed when it does not go.
+        // The main process stops its worker when asked to end, and is killed if it does not end.
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         let began = Instant::now();
         while began.elapsed() < PATIENCE {

@@ -1,32 +1,32 @@
-//! Parts of this program that run as processes of their own, and the pipes to them.
+//! Parts of this program that run in their own processes, and the pipes to them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 use clap::Subcommand;
 
-use super::wire::Wire;
+use super::wire::FanoutWire;
 use super::{by_hand, listen, raw};
-use crate::process::Usage;
+use crate::process::ProcessUsage;
 
 /// What a process of this program does for another one.
 #[derive(Subcommand)]
-pub(crate) enum Part {
+pub(crate) enum HelperPart {
     /// Be a server that only writes.
-    OnlyWrite { wire: Wire },
+    OnlyWrite { wire: FanoutWire },
     /// Be a server as one would write it by hand.
     ByHand,
     /// Be many subscribers.
-    Listen(listen::Options),
+    Listen(listen::ListenBenchOptions),
 }
 
-/// Does it.
+/// Runs the part.
 #[expect(clippy::print_stderr, reason = "it is a program that says why it failed")]
-pub(crate) fn run(part: &Part) -> ExitCode {
+pub(crate) fn run(part: &HelperPart) -> ExitCode {
     let done = match part {
-        Part::OnlyWrite { wire } => raw::serve(*wire),
-        Part::ByHand => by_hand::serve(),
-        Part::Listen(options) => listen::run(options),
+        HelperPart::OnlyWrite { wire } => raw::serve(*wire),
+        HelperPart::ByHand => by_hand::serve(),
+        HelperPart::Listen(options) => listen::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,14 +37,14 @@ pub(crate) fn run(part: &Part) -> ExitCode {
     }
 }
 
-/// Such a process, spoken with in lines. It ends with this.
-pub(super) struct Helper {
+/// A helper process that is controlled by lines of text. Dropping it ends the process.
+pub(super) struct HelperProcess {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Helper {
+impl HelperProcess {
     pub(super) fn start(arguments: &[&str]) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("a process of this program: {error}");
         let program = std::env::current_exe().map_err(failed)?;
@@ -57,14 +57,14 @@ impl Helper {
             .map_err(failed)?;
         let to = child.stdin.take().ok_or("no pipe")?;
         let from = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        Ok(Helper { child, to, from })
+        Ok(HelperProcess { child, to, from })
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.to.write_all(bytes).and_then(|()| self.to.flush()).map_err(|error| error.to_string())
     }
 
-    /// The next line that it says.
+    /// Reads the next line of the process.
     pub(super) fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.from.read_line(&mut line) {
@@ -73,20 +73,20 @@ impl Helper {
         }
     }
 
-    /// Says a line and gives the answer.
+    /// Sends a line and returns the answer.
     pub(super) fn ask(&mut self, line: &str) -> Result<String, String> {
         self.send(format!("{line}\n").as_bytes())?;
         self.line()
     }
 
-    pub(super) fn usage(&self) -> Result<Usage, String> {
-        Usage::of(self.child.id())
+    pub(super) fn usage(&self) -> Result<ProcessUsage, String> {
+        ProcessUsage::of(self.child.id())
     }
 }
 
-impl Drop for Helper {
+impl Drop for HelperProcess {
     fn drop(&mut self) {
-        // One that is gone already is as wanted.
+        // If the process has already ended, nothing is left to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -8,37 +8,41 @@ use std::os::unix::net::UnixListener;
 
 use tempfile::TempDir;
 
-use super::part::Helper;
-use super::server::Server;
-use super::wire::{Address, Kind, Wire};
-use super::{BURST, Sample};
-use crate::process::Usage;
+use super::part::HelperProcess;
+use super::server::FanoutServer;
+use super::wire::{FanoutWire, MeasuredAddress, ServerKind};
+use super::{BURST, FanoutSample};
+use crate::process::ProcessUsage;
 
 /// The server as a child of this process.
-pub(super) struct Raw {
-    helper: Helper,
-    address: Address,
+pub(super) struct RawServer {
+    helper: HelperProcess,
+    address: MeasuredAddress,
 }
 
-impl Raw {
-    /// Starts it for so many subscribers and an event.
-    pub(super) fn start(wire: Wire, subscribers: usize, sample: &Sample) -> Result<Self, String> {
-        let mut helper = Helper::start(&["only-write", wire.word()])?;
-        let address = Address::parse(&helper.line()?)?;
+impl RawServer {
+    /// Starts the server for this many subscribers and this event.
+    pub(super) fn start(
+        wire: FanoutWire,
+        subscribers: usize,
+        sample: &FanoutSample,
+    ) -> Result<Self, String> {
+        let mut helper = HelperProcess::start(&["only-write", wire.word()])?;
+        let address = MeasuredAddress::parse(&helper.line()?)?;
         let frame = &sample.frame;
         helper.send(format!("{subscribers} {}\n", frame.len()).as_bytes())?;
         helper.send(frame)?;
         helper.line()?;
-        Ok(Raw { helper, address })
+        Ok(RawServer { helper, address })
     }
 }
 
-impl Server for Raw {
-    fn kind(&self) -> Kind {
-        Kind::Raw
+impl FanoutServer for RawServer {
+    fn kind(&self) -> ServerKind {
+        ServerKind::Raw
     }
 
-    fn address(&self) -> Address {
+    fn address(&self) -> MeasuredAddress {
         self.address.clone()
     }
 
@@ -50,55 +54,55 @@ impl Server for Raw {
         self.helper.send(format!("{events}\n").as_bytes())
     }
 
-    fn usage(&self) -> Result<Usage, String> {
+    fn usage(&self) -> Result<ProcessUsage, String> {
         self.helper.usage()
     }
 }
 
-/// Where subscribers come in.
-enum Door {
+/// The socket on which subscribers connect.
+enum RawListener {
     Tcp(TcpListener),
     Unix(UnixListener, TempDir),
 }
 
-impl Door {
-    fn open(wire: Wire) -> std::io::Result<Self> {
-        if wire != Wire::Unix {
-            return TcpListener::bind("127.0.0.1:0").map(Door::Tcp);
+impl RawListener {
+    fn open(wire: FanoutWire) -> std::io::Result<Self> {
+        if wire != FanoutWire::Unix {
+            return TcpListener::bind("127.0.0.1:0").map(RawListener::Tcp);
         }
         let folder = TempDir::new()?;
-        Ok(Door::Unix(UnixListener::bind(folder.path().join("raw.sock"))?, folder))
+        Ok(RawListener::Unix(UnixListener::bind(folder.path().join("raw.sock"))?, folder))
     }
 
     fn address(&self) -> std::io::Result<String> {
         Ok(match self {
-            Door::Tcp(listener) => listener.local_addr()?.to_string(),
-            Door::Unix(_, folder) => folder.path().join("raw.sock").display().to_string(),
+            RawListener::Tcp(listener) => listener.local_addr()?.to_string(),
+            RawListener::Unix(_, folder) => folder.path().join("raw.sock").display().to_string(),
         })
     }
 
     fn accept(&self) -> std::io::Result<File> {
         let socket: OwnedFd = match self {
-            Door::Tcp(listener) => {
+            RawListener::Tcp(listener) => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nodelay(true)?;
                 socket.into()
             }
-            Door::Unix(listener, _) => listener.accept()?.0.into(),
+            RawListener::Unix(listener, _) => listener.accept()?.0.into(),
         };
         Ok(File::from(socket))
     }
 }
 
-/// The server itself: its address goes out; the number of subscribers, an event, and how often to write it
-/// come in.
-pub(super) fn serve(wire: Wire) -> Result<(), String> {
+/// Runs the server. It prints its address, and reads the number of subscribers, an event, and how
+/// often to write it.
+pub(super) fn serve(wire: FanoutWire) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
     let say = |text: &str| {
         let mut out = std::io::stdout();
         out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush()).map_err(failed)
     };
-    let door = Door::open(wire).map_err(failed)?;
+    let door = RawListener::open(wire).map_err(failed)?;
     say(&door.address().map_err(failed)?)?;
     let mut input = BufReader::new(std::io::stdin());
     let mut header = String::new();

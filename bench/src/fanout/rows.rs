@@ -1,47 +1,47 @@
-//! What was found, as lines, as a table, as JSON, and next to what is wanted.
+//! The results as lines, as a table, as JSON, and compared with the targets.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 
 use super::BURST;
-use super::cell::Cell;
-use super::crowd::Crowd;
-use super::measure::Rate;
-use super::subscribers::Latencies;
-use super::wire::{Kind, Wire};
-use crate::table::{Amount, Block, Target, Wanted, number_text};
+use super::cell::FanoutCell;
+use super::crowd::SubscriberCrowd;
+use super::measure::DeliveryRate;
+use super::subscribers::DeliveryLatencies;
+use super::wire::{FanoutWire, ServerKind};
+use crate::table::{BenchTarget, NamedAmount, ReportBlock, TargetBound, number_text};
 use crate::timing::float;
 
-/// One server in one cell.
-pub(super) struct Row {
-    pub(super) cell: Cell,
-    pub(super) kind: Kind,
-    /// Published one at a time, and together.
-    pub(super) rates: [Rate; 2],
-    pub(super) latencies: Latencies,
-    /// What did not come while it was measured how late events are.
+/// The results of one server in one cell.
+pub(super) struct FanoutRow {
+    pub(super) cell: FanoutCell,
+    pub(super) kind: ServerKind,
+    /// For events published one at a time, and in bursts.
+    pub(super) rates: [DeliveryRate; 2],
+    pub(super) latencies: DeliveryLatencies,
+    /// The deliveries that were lost while latency was measured.
     pub(super) late_losses: u64,
     pub(super) memory: f64,
 }
 
-impl Row {
+impl FanoutRow {
     pub(super) fn losses(&self) -> u64 {
         self.rates.iter().map(|rate| rate.losses).sum::<u64>() + self.late_losses
     }
 
-    /// What this row is by the limit of its cell.
-    fn by(&self, limit: &Row) -> Ratios {
+    /// This row relative to the limit of its cell.
+    fn by(&self, limit: &FanoutRow) -> LimitRatios {
         let rates = [0, 1].map(|at| (self.rates[at], limit.rates[at]));
-        Ratios {
+        LimitRatios {
             cpu: rates.map(|(one, other)| one.cpu_per_million / other.cpu_per_million),
             rate: rates.map(|(one, other)| one.deliveries_per_second / other.deliveries_per_second),
             p99: self.latencies.p99 / limit.latencies.p99,
         }
     }
 
-    pub(super) fn to_json(&self, rows: &[Row]) -> Json {
-        let Cell { wire, subscribers, crowd } = self.cell;
+    pub(super) fn to_json(&self, rows: &[FanoutRow]) -> Json {
+        let FanoutCell { wire, subscribers, crowd } = self.cell;
         let rate = |at: usize| {
             let rate = self.rates[at];
             json!({
@@ -49,7 +49,7 @@ impl Row {
                 "cpu_seconds_per_million": rate.cpu_per_million,
             })
         };
-        let Latencies { count, p50, p99, p999 } = self.latencies;
+        let DeliveryLatencies { count, p50, p99, p999 } = self.latencies;
         let by = limit(rows, self.cell).map(|limit| self.by(limit)).map(|ratios| {
             json!({
                 "cpu": ratios.cpu[0], "deliveries": ratios.rate[0], "p99": ratios.p99,
@@ -65,77 +65,83 @@ impl Row {
     }
 }
 
-/// A row by the limit.
-struct Ratios {
+/// A row relative to the limit.
+struct LimitRatios {
     cpu: [f64; 2],
     rate: [f64; 2],
     p99: f64,
 }
 
-fn find(rows: &[Row], cell: Cell, kind: Kind) -> Option<&Row> {
+fn find(rows: &[FanoutRow], cell: FanoutCell, kind: ServerKind) -> Option<&FanoutRow> {
     rows.iter().find(|row| row.cell == cell && row.kind == kind)
 }
 
-fn limit(rows: &[Row], cell: Cell) -> Option<&Row> {
-    find(rows, cell, Kind::Raw)
+fn limit(rows: &[FanoutRow], cell: FanoutCell) -> Option<&FanoutRow> {
+    find(rows, cell, ServerKind::Raw)
 }
 
-/// A cell as lines.
-pub(super) fn block(cell: &Cell, rows: &[Row]) -> Block {
-    let mut block = Block::new(cell.name());
+/// Formats a cell as lines.
+pub(super) fn block(cell: &FanoutCell, rows: &[FanoutRow]) -> ReportBlock {
+    let mut block = ReportBlock::new(cell.name());
     for row in rows {
-        let ratios = limit(rows, *cell).filter(|_| row.kind != Kind::Raw).map(|it| row.by(it));
+        let ratios =
+            limit(rows, *cell).filter(|_| row.kind != ServerKind::Raw).map(|it| row.by(it));
         let name = row.kind.name();
         for (at, how) in
             ["one at a time".to_owned(), format!("{BURST} at a time")].iter().enumerate()
         {
             let rate = row.rates[at];
-            let mut amounts = vec![Amount::only(
+            let mut amounts = vec![NamedAmount::only(
                 rate.cpu_per_million,
                 "processor seconds per million deliveries",
             )];
-            amounts.extend(ratios.as_ref().map(|it| Amount::only(it.cpu[at], "times the limit")));
-            amounts.push(Amount::only(rate.deliveries_per_second, "deliveries a second"));
-            amounts.extend(ratios.as_ref().map(|it| Amount::only(it.rate[at], "times the limit")));
+            amounts
+                .extend(ratios.as_ref().map(|it| NamedAmount::only(it.cpu[at], "times the limit")));
+            amounts.push(NamedAmount::only(rate.deliveries_per_second, "deliveries a second"));
+            amounts.extend(
+                ratios.as_ref().map(|it| NamedAmount::only(it.rate[at], "times the limit")),
+            );
             block.line(format!("{name}, {how}"), amounts);
         }
-        let Latencies { p50, p99, p999, .. } = row.latencies;
+        let DeliveryLatencies { p50, p99, p999, .. } = row.latencies;
         let mut amounts = vec![
-            Amount::new("p50", p50, "ms"),
-            Amount::new("p99", p99, "ms"),
-            Amount::new("p99.9", p999, "ms"),
+            NamedAmount::new("p50", p50, "ms"),
+            NamedAmount::new("p99", p99, "ms"),
+            NamedAmount::new("p99.9", p999, "ms"),
         ];
-        amounts.extend(ratios.as_ref().map(|it| Amount::new("p99", it.p99, "times the limit")));
+        amounts
+            .extend(ratios.as_ref().map(|it| NamedAmount::new("p99", it.p99, "times the limit")));
         block.line(format!("{name}, how late"), amounts);
         block.line(
             format!("{name}, memory and losses"),
             vec![
-                Amount::only(row.memory, "bytes for an idle subscriber"),
-                Amount::only(float(row.losses()), "deliveries lost"),
+                NamedAmount::only(row.memory, "bytes for an idle subscriber"),
+                NamedAmount::only(float(row.losses()), "deliveries lost"),
             ],
         );
     }
     block
 }
 
-/// All rows as a table.
-pub(super) fn markdown(rows: &[Row]) -> String {
+/// Formats all rows as a table.
+pub(super) fn markdown(rows: &[FanoutRow]) -> String {
     let mut text = String::from(
         "| wire | subscribers | crowd | server | processor seconds per million deliveries | deliveries/s \
          | deliveries/s in bursts | p50, p99, p99.9 in ms | bytes per idle subscriber | lost |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
-        let Cell { wire, subscribers, crowd } = row.cell;
-        let ratios = limit(rows, row.cell).filter(|_| row.kind != Kind::Raw).map(|it| row.by(it));
+        let FanoutCell { wire, subscribers, crowd } = row.cell;
+        let ratios =
+            limit(rows, row.cell).filter(|_| row.kind != ServerKind::Raw).map(|it| row.by(it));
         let with = |number: f64, ratio: Option<f64>| {
             let ratio = ratio.map(|it| format!(" ({it:.2} ×)")).unwrap_or_default();
             format!("{}{ratio}", number_text(number))
         };
-        let get = |part: fn(&Ratios) -> f64| ratios.as_ref().map(part);
+        let get = |part: fn(&LimitRatios) -> f64| ratios.as_ref().map(part);
         let [one, bursts] = row.rates;
-        let Latencies { p50, p99, p999, .. } = row.latencies;
-        // Writing to a string does not fail.
+        let DeliveryLatencies { p50, p99, p999, .. } = row.latencies;
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "| {} | {subscribers} | {} | {} | {} | {} | {} | {}, {}, {} | {} | {} |",
@@ -155,33 +161,34 @@ pub(super) fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// What is wanted, and whether it was reached.
-pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
-    let cell = |wire, subscribers| Cell { wire, subscribers, crowd: Crowd::One };
-    let get = |cell: Cell, kind| find(rows, cell, kind).zip(find(rows, cell, Kind::Hub));
-    // The hub by another one, in deliveries a second, one at a time.
+/// The targets, with the numbers of this run.
+pub(super) fn targets(rows: &[FanoutRow]) -> Vec<BenchTarget> {
+    let cell = |wire, subscribers| FanoutCell { wire, subscribers, crowd: SubscriberCrowd::One };
+    let get =
+        |cell: FanoutCell, kind| find(rows, cell, kind).zip(find(rows, cell, ServerKind::Hub));
+    // The hub relative to another server, in deliveries per second, with events published one at a time.
     let faster = |wire, subscribers, kind| {
         let (other, hub) = get(cell(wire, subscribers), kind)?;
         Some(hub.by(other).rate[0])
     };
     let by_limit = |subscribers| {
-        let (limit, hub) = get(cell(Wire::Sse, subscribers), Kind::Raw)?;
+        let (limit, hub) = get(cell(FanoutWire::Sse, subscribers), ServerKind::Raw)?;
         Some(hub.by(limit))
     };
     let memory = rows
         .iter()
         .filter(|row| {
-            let Cell { wire, subscribers, crowd } = row.cell;
-            row.kind == Kind::Hub
-                && wire != Wire::Unix
-                && crowd == Crowd::One
+            let FanoutCell { wire, subscribers, crowd } = row.cell;
+            row.kind == ServerKind::Hub
+                && wire != FanoutWire::Unix
+                && crowd == SubscriberCrowd::One
                 && subscribers >= 1000
         })
         .map(|row| row.memory)
         .reduce(f64::max);
-    let target = |what, wanted, unit, found| Target { what, wanted, unit, found };
-    let at_least = |what, times, found| target(what, Wanted::AtLeast(times), "times", found);
-    let at_most = |what, times, found| target(what, Wanted::AtMost(times), "times", found);
+    let target = |what, wanted, unit, found| BenchTarget { what, wanted, unit, found };
+    let at_least = |what, times, found| target(what, TargetBound::AtLeast(times), "times", found);
+    let at_most = |what, times, found| target(what, TargetBound::AtMost(times), "times", found);
     vec![
         at_most(
             "Processor time of a delivery by the limit, SSE, 1000 subscribers",
@@ -192,23 +199,35 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
         at_least(
             "Deliveries by nginx with nchan, SSE, 1000 subscribers",
             1.3,
-            faster(Wire::Sse, 1000, Kind::Nchan),
+            faster(FanoutWire::Sse, 1000, ServerKind::Nchan),
         ),
-        at_least("The same, 5000 subscribers", 1.5, faster(Wire::Sse, 5000, Kind::Nchan)),
+        at_least(
+            "The same, 5000 subscribers",
+            1.5,
+            faster(FanoutWire::Sse, 5000, ServerKind::Nchan),
+        ),
         at_least(
             "Deliveries by axum, SSE, 1000 subscribers",
             1.3,
-            faster(Wire::Sse, 1000, Kind::Axum),
+            faster(FanoutWire::Sse, 1000, ServerKind::Axum),
         ),
-        at_least("The same, 5000 subscribers", 1.5, faster(Wire::Sse, 5000, Kind::Axum)),
+        at_least(
+            "The same, 5000 subscribers",
+            1.5,
+            faster(FanoutWire::Sse, 5000, ServerKind::Axum),
+        ),
         at_least(
             "Deliveries by axum, WebSocket, 1000 subscribers",
             3.0,
-            faster(Wire::WebSocket, 1000, Kind::Axum),
+            faster(FanoutWire::WebSocket, 1000, ServerKind::Axum),
         ),
-        at_least("The same, 5000 subscribers", 3.0, faster(Wire::WebSocket, 5000, Kind::Axum)),
-        // Mercure reached 0.255 and 0.292 times the limit on a machine with two processors; these are 2.5
-        // times that.
+        at_least(
+            "The same, 5000 subscribers",
+            3.0,
+            faster(FanoutWire::WebSocket, 5000, ServerKind::Axum),
+        ),
+        // Mercure reached 0.255 and 0.292 times the limit on a machine with two processors; these
+        // targets are 2.5 times that.
         at_least(
             "Deliveries by the limit, SSE, 1000 subscribers: 2.5 times what Mercure reached",
             0.64,
@@ -223,15 +242,15 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
         at_least("The same, 5000 subscribers", 0.5, by_limit(5000).map(|it| it.rate[1])),
         target(
             "Memory of an idle subscriber, SSE and WebSocket",
-            Wanted::AtMost(6144.0),
+            TargetBound::AtMost(6144.0),
             "bytes",
             memory,
         ),
     ]
 }
 
-/// Whether every number is one: something was measured everywhere, and it can be compared.
-pub(super) fn check_sanity(rows: &[Row]) -> Result<(), String> {
+/// Checks that every number is finite: everything was measured and can be compared.
+pub(super) fn check_sanity(rows: &[FanoutRow]) -> Result<(), String> {
     for row in rows {
         let limit = limit(rows, row.cell).ok_or("a cell has no limit")?;
         let ratios = row.by(limit);
@@ -253,20 +272,21 @@ pub(super) fn check_sanity(rows: &[Row]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const CELL: Cell = Cell { wire: Wire::Sse, subscribers: 1000, crowd: Crowd::One };
+    const CELL: FanoutCell =
+        FanoutCell { wire: FanoutWire::Sse, subscribers: 1000, crowd: SubscriberCrowd::One };
 
-    fn row(kind: Kind, deliveries_per_second: f64, cpu_per_million: f64) -> Row {
-        let rate = Rate { deliveries_per_second, cpu_per_million, losses: 0 };
-        let latencies = Latencies { count: 10, p50: 1.0, p99: 2.0, p999: 3.0 };
-        Row { cell: CELL, kind, rates: [rate; 2], latencies, late_losses: 0, memory: 2048.0 }
+    fn row(kind: ServerKind, deliveries_per_second: f64, cpu_per_million: f64) -> FanoutRow {
+        let rate = DeliveryRate { deliveries_per_second, cpu_per_million, losses: 0 };
+        let latencies = DeliveryLatencies { count: 10, p50: 1.0, p99: 2.0, p999: 3.0 };
+        FanoutRow { cell: CELL, kind, rates: [rate; 2], latencies, late_losses: 0, memory: 2048.0 }
     }
 
-    fn rows() -> Vec<Row> {
-        vec![row(Kind::Hub, 80_000.0, 6.0), row(Kind::Raw, 100_000.0, 5.0)]
+    fn rows() -> Vec<FanoutRow> {
+        vec![row(ServerKind::Hub, 80_000.0, 6.0), row(ServerKind::Raw, 100_000.0, 5.0)]
     }
 
-    fn verdicts(rows: &[Row]) -> Vec<String> {
-        targets(rows).iter().map(Target::to_text).collect()
+    fn verdicts(rows: &[FanoutRow]) -> Vec<String> {
+        targets(rows).iter().map(BenchTarget::to_text).collect()
     }
 
     #[test]
@@ -297,7 +317,7 @@ mod tests {
 
     #[test]
     fn losses_of_every_kind_count() {
-        let mut row = row(Kind::Hub, 1.0, 1.0);
+        let mut row = row(ServerKind::Hub, 1.0, 1.0);
         row.rates[0].losses = 1;
         row.rates[1].losses = 2;
         row.late_losses = 4;
@@ -309,10 +329,10 @@ mod tests {
         assert_eq!(check_sanity(&rows()), Ok(()));
         assert!(check_sanity(&[]).is_err());
         assert!(check_sanity(&rows()[..1]).is_err(), "there is no limit to compare with");
-        let broken: [fn(&mut Row); 4] = [
-            |row| row.rates[0] = Rate::WORST,
+        let broken: [fn(&mut FanoutRow); 4] = [
+            |row| row.rates[0] = DeliveryRate::WORST,
             |row| row.rates[1].cpu_per_million = 0.0,
-            |row| row.latencies = Latencies::WORST,
+            |row| row.latencies = DeliveryLatencies::WORST,
             |row| row.latencies.count = 0,
         ];
         for break_it in broken {

@@ -1,35 +1,35 @@
-//! Something that tells its subscribers events.
+//! A server that sends events to its subscribers.
 
-use super::wire::{Address, Kind};
-use crate::process::Usage;
+use super::wire::{MeasuredAddress, ServerKind};
+use crate::process::ProcessUsage;
 
-pub(super) trait Server {
-    fn kind(&self) -> Kind;
+pub(super) trait FanoutServer {
+    fn kind(&self) -> ServerKind;
 
-    /// Where subscribers come in.
-    fn address(&self) -> Address;
+    /// The address for subscribers.
+    fn address(&self) -> MeasuredAddress;
 
-    /// All subscribers are there.
+    /// Called when all subscribers are connected.
     fn complete(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// A round begins.
+    /// Called when a round begins.
     fn begin(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Tells everyone so many events, and comes back when it has them in hand.
+    /// Sends this many events to all subscribers. Returns when the server has accepted them.
     fn tell(&mut self, events: usize) -> Result<(), String>;
 
-    /// Tells everyone something critical, where the server knows what that is.
+    /// Sends a critical event to all subscribers, if the server supports that.
     fn tell_critical(&mut self) -> Result<(), String> {
         Err("this server knows nothing critical".to_owned())
     }
 
-    fn usage(&self) -> Result<Usage, String>;
+    fn usage(&self) -> Result<ProcessUsage, String>;
 
-    /// Ends in order.
+    /// Stops in an orderly way.
     fn stop(self: Box<Self>) -> Result<(), String> {
         Ok(())
     }

@@ -1,38 +1,38 @@
-//! The subscribers of one server, as seen from the process that measures.
+//! The subscribers of one server, as the measuring process controls them.
 
 use std::fmt::Write as _;
 
-use super::crowd::Crowd;
-use super::part::Helper;
-use super::server::Server;
-use super::wire::Wire;
+use super::crowd::SubscriberCrowd;
+use super::part::HelperProcess;
+use super::server::FanoutServer;
+use super::wire::FanoutWire;
 
-/// How many seconds it is waited for events before those that are missing count as lost.
+/// How many seconds to wait for events before the missing ones count as lost.
 const PATIENCE_SECONDS: u64 = 30;
 
-/// Many subscribers, in a process of their own.
-pub(super) struct Subscribers {
-    helper: Helper,
-    /// How many of them hear everything.
+/// Many subscribers in their own process.
+pub(super) struct SubscriberProcess {
+    helper: HelperProcess,
+    /// The number of subscribers that receive everything.
     full: usize,
 }
 
 /// How long deliveries took, in milliseconds.
 #[derive(Clone, Copy)]
-pub(super) struct Latencies {
-    /// How many deliveries were timed.
+pub(super) struct DeliveryLatencies {
+    /// The number of timed deliveries.
     pub(super) count: u64,
     pub(super) p50: f64,
     pub(super) p99: f64,
     pub(super) p999: f64,
 }
 
-impl Subscribers {
-    /// Lets them in; comes back when all are there.
+impl SubscriberProcess {
+    /// Connects the subscribers. Returns when all are connected.
     pub(super) fn start(
-        server: &dyn Server,
-        wire: Wire,
-        crowd: Crowd,
+        server: &dyn FanoutServer,
+        wire: FanoutWire,
+        crowd: SubscriberCrowd,
         subscribers: usize,
     ) -> Result<Self, String> {
         let arguments = [
@@ -48,55 +48,55 @@ impl Subscribers {
             "--subscribers",
             &subscribers.to_string(),
         ];
-        let mut helper = Helper::start(&arguments)?;
+        let mut helper = HelperProcess::start(&arguments)?;
         helper.line()?;
-        Ok(Subscribers { helper, full: crowd.full(subscribers) })
+        Ok(SubscriberProcess { helper, full: crowd.full(subscribers) })
     }
 
     pub(super) fn full(&self) -> usize {
         self.full
     }
 
-    /// Nothing has come, as of now.
+    /// Resets all counts.
     pub(super) fn forget(&mut self) -> Result<(), String> {
         self.helper.ask("forget").map(drop)
     }
 
-    /// Waits until everyone has so many ordinary events since the last [`Subscribers::forget`]; whether they
-    /// have.
+    /// Waits until all subscribers have this many ordinary events since the last
+    /// [`SubscriberProcess::forget`]. Returns whether they do.
     pub(super) fn wait(&mut self, events: usize) -> Result<bool, String> {
         Ok(self.helper.ask(&format!("wait {events} {PATIENCE_SECONDS}"))? == "reached")
     }
 
-    /// How many deliveries are missing, or came too often.
+    /// The number of deliveries that are missing or were repeated.
     pub(super) fn losses(&mut self, ordinary: usize, critical: usize) -> Result<u64, String> {
         let answer = self.helper.ask(&format!("losses {ordinary} {critical}"))?;
         answer.parse().map_err(|_| format!("no number: {answer}"))
     }
 
-    /// How many events those got who want few.
+    /// The number of events that the subscribers that want few received.
     pub(super) fn few(&mut self) -> Result<u64, String> {
         let answer = self.helper.ask("few")?;
         answer.parse().map_err(|_| format!("no number: {answer}"))
     }
 
-    /// The most events that one of those got who want few.
+    /// The most events that one of the subscribers that want few received.
     pub(super) fn most(&mut self) -> Result<u64, String> {
         let answer = self.helper.ask("most")?;
         answer.parse().map_err(|_| format!("no number: {answer}"))
     }
 
-    /// From now on, it is noted when events come.
+    /// Starts to record when events arrive.
     pub(super) fn time(&mut self) -> Result<(), String> {
         self.helper.ask("time").map(drop)
     }
 
-    /// How long deliveries took of events that were published at these moments.
+    /// The latencies of events that were published at these times.
     pub(super) fn latencies(
         &mut self,
         published_ns: &[u64],
         critical: bool,
-    ) -> Result<Latencies, String> {
+    ) -> Result<DeliveryLatencies, String> {
         let mut line = if critical { "critical" } else { "ordinary" }.to_owned();
         for moment in published_ns {
             write!(line, " {moment}").map_err(|error| error.to_string())?;
@@ -107,16 +107,16 @@ impl Subscribers {
             return Err(format!("no numbers: {answer}"));
         };
         let ms = |ns: u64| crate::timing::float(ns) / 1e6;
-        Ok(Latencies { count, p50: ms(p50), p99: ms(p99), p999: ms(p999) })
+        Ok(DeliveryLatencies { count, p50: ms(p50), p99: ms(p99), p999: ms(p999) })
     }
 
-    /// Those who did not read do now.
+    /// Lets the stalled subscribers read again.
     pub(super) fn resume(&mut self) -> Result<(), String> {
         self.helper.ask("resume").map(drop)
     }
 
-    /// For each who was stalled and has heard something critical: how many ordinary events it had before,
-    /// and how many it has in all.
+    /// For each stalled subscriber that received a critical event: how many ordinary events it had
+    /// before that, and how many in all.
     pub(super) fn overtaken(&mut self) -> Result<Vec<(u64, u64)>, String> {
         let answer = self.helper.ask("overtaken")?;
         let pair = |word: &str| {

@@ -1,19 +1,19 @@
-//! What came to a subscriber, and when.
+//! Counts the events that arrived at a subscriber, and records when.
 
 use super::listen::{ANY, CRITICAL, ORDINARY};
 
-/// How many events came to one subscriber.
+/// The number of events that arrived at one subscriber.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Tally {
+pub(super) struct EventTally {
     pub(super) ordinary: u64,
     pub(super) critical: u64,
     pub(super) any: u64,
-    /// How many ordinary ones there were when the first critical one came.
+    /// The number of ordinary events that arrived before the first critical one.
     pub(super) before_critical: Option<u64>,
 }
 
-impl Tally {
-    /// Counts what came; how many ordinary events were in it.
+impl EventTally {
+    /// Counts the events in these bytes. Returns the number of ordinary ones.
     pub(super) fn take(&mut self, bytes: &[u8]) -> u64 {
         let ordinary = count(bytes, ORDINARY);
         self.any += count(bytes, ANY);
@@ -27,33 +27,33 @@ impl Tally {
         ordinary
     }
 
-    /// How many events are missing, or came too often.
+    /// The number of events that are missing or were repeated.
     pub(super) fn differs_from(&self, ordinary: u64, critical: u64) -> u64 {
         self.ordinary.abs_diff(ordinary) + self.critical.abs_diff(critical)
     }
 }
 
-/// Counts in pieces whose counts fit a byte, which the compiler makes many at a time of.
+/// Counts in pieces whose counts fit into a byte, which lets the compiler vectorize the loop.
 pub(super) fn count(bytes: &[u8], wanted: u8) -> u64 {
     let piece = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>();
     bytes.chunks(255).map(|bytes| u64::from(piece(bytes))).sum()
 }
 
-/// When events came: the number of the event among those of its kind, and the moment.
+/// When events arrived: the number of each event among those of its kind, and the time.
 #[derive(Default)]
-pub(super) struct Times {
+pub(super) struct ArrivalTimes {
     ordinary: Vec<(u64, u64)>,
     critical: Vec<(u64, u64)>,
 }
 
-impl Times {
-    /// A subscriber that had so much has more now.
-    pub(super) fn note(&mut self, before: Tally, after: Tally, now_ns: u64) {
+impl ArrivalTimes {
+    /// Records the events by which a subscriber's tally grew.
+    pub(super) fn note(&mut self, before: EventTally, after: EventTally, now_ns: u64) {
         self.ordinary.extend((before.ordinary..after.ordinary).map(|at| (at, now_ns)));
         self.critical.extend((before.critical..after.critical).map(|at| (at, now_ns)));
     }
 
-    /// How long each delivery took, the shortest first, by when the events were published.
+    /// How long each delivery took, shortest first, given when the events were published.
     pub(super) fn latencies(&self, published_ns: &[u64], critical: bool) -> Vec<u64> {
         let came = if critical { &self.critical } else { &self.ordinary };
         let took = came.iter().filter_map(|(number, at)| {
@@ -66,7 +66,7 @@ impl Times {
     }
 }
 
-/// What this part of the sorted numbers stays within; zero of none.
+/// The value that this share of the sorted numbers stays within; zero if there are none.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn events_are_counted_and_what_came_before_the_critical_one_is_known() {
-        let mut tally = Tally::default();
+        let mut tally = EventTally::default();
         assert_eq!(tally.take(b"@^ @^ "), 2);
         assert_eq!(tally.take(b"@^ @| @^"), 2);
         assert_eq!((tally.ordinary, tally.critical, tally.any), (4, 1, 5));
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_latency_belongs_to_the_event_that_came() {
-        let mut times = Times::default();
-        let mut tally = Tally::default();
+        let mut times = ArrivalTimes::default();
+        let mut tally = EventTally::default();
         for (bytes, at) in [(&b"@^@^"[..], 130), (b"@|", 210)] {
             let before = tally;
             tally.take(bytes);

@@ -1,4 +1,4 @@
-//! The wires, and how a subscriber gets onto each of them at each server.
+//! The wires, and how a subscriber connects on each of them to each server.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,146 +12,149 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::serve::read_head;
 
-/// How much a subscriber that does not read lets the kernel hold for it.
+/// The receive buffer of a subscriber that does not read.
 const SMALL_BUFFER: usize = 4096;
 
-/// What events travel on.
+/// The wire on which events travel.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Wire {
+pub(crate) enum FanoutWire {
     Sse,
     #[value(name = "websocket")]
     WebSocket,
     Unix,
 }
 
-impl Wire {
-    pub(super) const ALL: [Wire; 3] = [Wire::Sse, Wire::WebSocket, Wire::Unix];
+impl FanoutWire {
+    pub(super) const ALL: [FanoutWire; 3] =
+        [FanoutWire::Sse, FanoutWire::WebSocket, FanoutWire::Unix];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Wire::Sse => "SSE",
-            Wire::WebSocket => "WebSocket",
-            Wire::Unix => "Unix socket",
+            FanoutWire::Sse => "SSE",
+            FanoutWire::WebSocket => "WebSocket",
+            FanoutWire::Unix => "Unix socket",
         }
     }
 
-    /// As it stands on the command line.
+    /// Its name on the command line.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Wire::Sse => "sse",
-            Wire::WebSocket => "websocket",
-            Wire::Unix => "unix",
+            FanoutWire::Sse => "sse",
+            FanoutWire::WebSocket => "websocket",
+            FanoutWire::Unix => "unix",
         }
     }
 }
 
-/// Which server a subscriber is at.
+/// The kind of server that a subscriber connects to.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum ServerKind {
     Hub,
     Raw,
     Axum,
     Nchan,
 }
 
-impl Kind {
+impl ServerKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Hub => "the hub",
-            Kind::Raw => "only writing",
-            Kind::Axum => "axum by hand",
-            Kind::Nchan => "nginx with nchan",
+            ServerKind::Hub => "the hub",
+            ServerKind::Raw => "only writing",
+            ServerKind::Axum => "axum by hand",
+            ServerKind::Nchan => "nginx with nchan",
         }
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            Kind::Hub => "hub",
-            Kind::Raw => "raw",
-            Kind::Axum => "axum",
-            Kind::Nchan => "nchan",
+            ServerKind::Hub => "hub",
+            ServerKind::Raw => "raw",
+            ServerKind::Axum => "axum",
+            ServerKind::Nchan => "nchan",
         }
     }
 
-    /// Whether it speaks this wire.
-    pub(super) fn speaks(self, wire: Wire) -> bool {
+    /// Whether the server supports this wire.
+    pub(super) fn speaks(self, wire: FanoutWire) -> bool {
         match self {
-            Kind::Hub | Kind::Raw => true,
-            Kind::Axum => wire != Wire::Unix,
-            Kind::Nchan => wire == Wire::Sse,
+            ServerKind::Hub | ServerKind::Raw => true,
+            ServerKind::Axum => wire != FanoutWire::Unix,
+            ServerKind::Nchan => wire == FanoutWire::Sse,
         }
     }
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone)]
-pub(crate) enum Address {
+pub(crate) enum MeasuredAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-impl Address {
-    /// A path begins with a slash; everything else is a network address.
+impl MeasuredAddress {
+    /// Reads an address. A path begins with a slash; everything else is a network address.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('/') {
-            return Ok(Address::Unix(text.into()));
+            return Ok(MeasuredAddress::Unix(text.into()));
         }
-        text.parse().map(Address::Tcp).map_err(|_| format!("{text} is no address"))
+        text.parse().map(MeasuredAddress::Tcp).map_err(|_| format!("{text} is no address"))
     }
 
     pub(super) fn text(&self) -> String {
         match self {
-            Address::Tcp(address) => address.to_string(),
-            Address::Unix(path) => path.display().to_string(),
+            MeasuredAddress::Tcp(address) => address.to_string(),
+            MeasuredAddress::Unix(path) => path.display().to_string(),
         }
     }
 }
 
-/// A place to listen at.
-pub(super) struct Place<'a> {
-    pub(super) kind: Kind,
-    pub(super) wire: Wire,
-    pub(super) address: &'a Address,
+/// A server and a wire to connect to.
+pub(super) struct ListenTarget<'a> {
+    pub(super) kind: ServerKind,
+    pub(super) wire: FanoutWire,
+    pub(super) address: &'a MeasuredAddress,
 }
 
-impl Place<'_> {
-    /// A subscriber who has these capabilities, as far as the server cares, and is past the greetings.
+impl ListenTarget<'_> {
+    /// Connects a subscriber with these capabilities, as far as the server supports them, and
+    /// completes the handshake.
     pub(super) fn listen(&self, capabilities: &Value, reads: bool) -> Result<File, String> {
         let file = self.open(reads).map_err(|error| error.to_string())?;
-        let mut line = Line { stream: BufReader::new(file), host: self.address.text() };
+        let mut line =
+            GreetingConnection { stream: BufReader::new(file), host: self.address.text() };
         match (self.kind, self.wire) {
-            (Kind::Raw, _) => {}
-            (Kind::Hub, Wire::Sse) => {
+            (ServerKind::Raw, _) => {}
+            (ServerKind::Hub, FanoutWire::Sse) => {
                 let id = line.subscribe(capabilities)?;
                 line.stream(&format!("/aaep/v1/events?subscription_id={id}"))?;
             }
-            (Kind::Hub, Wire::WebSocket) => {
+            (ServerKind::Hub, FanoutWire::WebSocket) => {
                 line.upgrade("/aaep/v1/ws")?;
                 line.send(&masked(request(capabilities).as_bytes()))?;
                 line.await_acceptance()?;
             }
-            (Kind::Hub, Wire::Unix) => {
+            (ServerKind::Hub, FanoutWire::Unix) => {
                 line.send(&after_length(request(capabilities).as_bytes()))?;
                 line.await_acceptance()?;
             }
-            (_, Wire::Sse) => line.stream("/events")?,
-            (_, Wire::WebSocket) => line.upgrade("/ws")?,
-            (_, Wire::Unix) => return Err("this server has no local socket".to_owned()),
+            (_, FanoutWire::Sse) => line.stream("/events")?,
+            (_, FanoutWire::WebSocket) => line.upgrade("/ws")?,
+            (_, FanoutWire::Unix) => return Err("this server has no local socket".to_owned()),
         }
         Ok(line.stream.into_inner())
     }
 
     fn open(&self, reads: bool) -> std::io::Result<File> {
         let (domain, address) = match self.address {
-            Address::Tcp(address) => (Domain::for_address(*address), (*address).into()),
-            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+            MeasuredAddress::Tcp(address) => (Domain::for_address(*address), (*address).into()),
+            MeasuredAddress::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
         };
         let socket = Socket::new(domain, Type::STREAM, None)?;
         if !reads {
             socket.set_recv_buffer_size(SMALL_BUFFER)?;
         }
         socket.connect(&address)?;
-        if matches!(self.address, Address::Tcp(_)) {
+        if matches!(self.address, MeasuredAddress::Tcp(_)) {
             socket.set_tcp_nodelay(true)?;
         }
         Ok(File::from(OwnedFd::from(socket)))
@@ -166,7 +169,7 @@ fn request(capabilities: &Value) -> String {
     request.to_string()
 }
 
-/// A WebSocket message of less than 64 KiB; the mask of zeros changes nothing.
+/// Encodes a WebSocket message of less than 64 KiB. The mask of zeros changes nothing.
 fn masked(text: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes();
     [&[0x81, 0x80 | 0x7e, high, low, 0, 0, 0, 0], text].concat()
@@ -177,18 +180,18 @@ fn after_length(text: &[u8]) -> Vec<u8> {
     [&length, text].concat()
 }
 
-/// A connection while it is being greeted.
-struct Line {
+/// A connection during the handshake.
+struct GreetingConnection {
     stream: BufReader<File>,
     host: String,
 }
 
-impl Line {
+impl GreetingConnection {
     fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.get_mut().write_all(bytes).map_err(|error| error.to_string())
     }
 
-    /// Subscribes and gives the id of the subscription.
+    /// Subscribes and returns the id of the subscription.
     fn subscribe(&mut self, capabilities: &Value) -> Result<String, String> {
         let body = request(capabilities);
         let (host, length) = (&self.host, body.len());
@@ -205,7 +208,7 @@ impl Line {
         id.map(str::to_owned).ok_or_else(|| format!("{status}, and no subscription"))
     }
 
-    /// Asks for a stream of events.
+    /// Requests a stream of events.
     fn stream(&mut self, path: &str) -> Result<(), String> {
         let host = &self.host;
         let head =
@@ -217,7 +220,7 @@ impl Line {
         }
     }
 
-    /// Asks for a WebSocket.
+    /// Requests a WebSocket.
     fn upgrade(&mut self, path: &str) -> Result<(), String> {
         let host = &self.host;
         let head = format!(
@@ -232,7 +235,7 @@ impl Line {
         }
     }
 
-    /// Reads up to the answer to a request that went as a message.
+    /// Reads up to the answer to a subscription request.
     fn await_acceptance(&mut self) -> Result<(), String> {
         let mut came = Vec::new();
         loop {
@@ -263,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_path_and_a_network_address_are_told_apart() {
-        assert!(matches!(Address::parse("/tmp/hub.sock"), Ok(Address::Unix(_))));
-        assert!(matches!(Address::parse("127.0.0.1:7"), Ok(Address::Tcp(_))));
-        assert!(Address::parse("hub").is_err());
+        assert!(matches!(MeasuredAddress::parse("/tmp/hub.sock"), Ok(MeasuredAddress::Unix(_))));
+        assert!(matches!(MeasuredAddress::parse("127.0.0.1:7"), Ok(MeasuredAddress::Tcp(_))));
+        assert!(MeasuredAddress::parse("hub").is_err());
     }
 }

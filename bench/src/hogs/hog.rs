@@ -1,4 +1,4 @@
-//! Programs that take all that they are let have, each in one way. What is refused to them is as wanted.
+//! Programs that take all they can get, each in one way. Their requests are meant to be refused.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -9,66 +9,66 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::serve::{Connection, Served};
+use crate::serve::{HttpConnection, ServedHub};
 
 /// A way to take too much.
 #[derive(Clone, Copy)]
-pub(super) enum Hog {
-    /// Publishes large events as fast as it is let.
+pub(super) enum HogBehavior {
+    /// Publishes large events as fast as it can.
     Publishes,
-    /// Begins sessions and ends none.
+    /// Begins sessions and never ends them.
     Begins,
-    /// Asks, with a day to answer.
+    /// Asks, with a day to answer each ask.
     Asks,
     /// Declares one agent after the other.
     Names,
-    /// Subscribes with ever other filters, and goes without a word.
+    /// Subscribes with ever-changing filters, and leaves without closing the subscription.
     Subscribes,
-    /// Answers questions that there are not.
+    /// Answers asks that do not exist.
     Forges,
-    /// Shows tokens that there are not.
+    /// Presents tokens that do not exist.
     Guesses,
-    /// Opens connections and says nothing.
+    /// Opens connections and sends nothing.
     Connects,
-    /// Opens connections of HTTP/2 and calls nothing.
+    /// Opens HTTP/2 connections and sends no request.
     ConnectsHttp2,
-    /// Opens sockets as an agent and says nothing.
+    /// Opens sockets as an agent and sends nothing.
     OpensSockets,
 }
 
-impl Hog {
-    pub(super) const EVERY: [Hog; 10] = [
-        Hog::Publishes,
-        Hog::Begins,
-        Hog::Asks,
-        Hog::Names,
-        Hog::Subscribes,
-        Hog::Forges,
-        Hog::Guesses,
-        Hog::Connects,
-        Hog::ConnectsHttp2,
-        Hog::OpensSockets,
+impl HogBehavior {
+    pub(super) const EVERY: [HogBehavior; 10] = [
+        HogBehavior::Publishes,
+        HogBehavior::Begins,
+        HogBehavior::Asks,
+        HogBehavior::Names,
+        HogBehavior::Subscribes,
+        HogBehavior::Forges,
+        HogBehavior::Guesses,
+        HogBehavior::Connects,
+        HogBehavior::ConnectsHttp2,
+        HogBehavior::OpensSockets,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Hog::Publishes => "Published",
-            Hog::Begins => "Began a session",
-            Hog::Asks => "Asked",
-            Hog::Names => "Declared an agent",
-            Hog::Subscribes => "Subscribed and went",
-            Hog::Forges => "Answered what nobody asked",
-            Hog::Guesses => "Guessed a token",
-            Hog::Connects => "Opened a connection",
-            Hog::ConnectsHttp2 => "Opened a connection of HTTP/2",
-            Hog::OpensSockets => "Opened a socket as an agent",
+            HogBehavior::Publishes => "Published",
+            HogBehavior::Begins => "Began a session",
+            HogBehavior::Asks => "Asked",
+            HogBehavior::Names => "Declared an agent",
+            HogBehavior::Subscribes => "Subscribed and went",
+            HogBehavior::Forges => "Answered what nobody asked",
+            HogBehavior::Guesses => "Guessed a token",
+            HogBehavior::Connects => "Opened a connection",
+            HogBehavior::ConnectsHttp2 => "Opened a connection of HTTP/2",
+            HogBehavior::OpensSockets => "Opened a socket as an agent",
         }
     }
 
-    /// Goes on until it is told to stop. How often it tried.
+    /// Starts a thread that goes on until it is told to stop, and returns how often it tried.
     pub(super) fn start(
         self,
-        served: &Served,
+        served: &ServedHub,
         token: &str,
         stop: &Arc<AtomicBool>,
     ) -> JoinHandle<u64> {
@@ -76,7 +76,7 @@ impl Hog {
         thread::spawn(move || {
             let (mut number, mut held) = (0, Vec::new());
             while !stop.load(Ordering::SeqCst) {
-                // One that is refused a connection tries again a little later.
+                // If a connection is refused, try again a little later.
                 if self.go_on(address, &token, &mut number, &mut held, &stop).is_err() {
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -85,7 +85,7 @@ impl Hog {
         })
     }
 
-    /// Goes on until it is stopped, or cut off.
+    /// Goes on until it is stopped or disconnected.
     fn go_on(
         self,
         address: SocketAddr,
@@ -94,12 +94,12 @@ impl Hog {
         held: &mut Vec<TcpStream>,
         stop: &AtomicBool,
     ) -> Result<(), String> {
-        let mut connection = Connection::open(address)?.with_headers(token.to_owned());
+        let mut connection = HttpConnection::open(address)?.with_headers(token.to_owned());
         while !stop.load(Ordering::SeqCst) {
             *number += 1;
             let it = *number;
             match self {
-                Hog::Publishes => {
+                HogBehavior::Publishes => {
                     let text = json!({
                         "type": "aaep:agent.session.started", "session_id": format!("sess_p{it}"),
                         "producer": { "agent_id": "hog" }, "summary_normal": "x".repeat(1000),
@@ -111,10 +111,12 @@ impl Hog {
                     });
                     post(&mut connection, "/aaep/v1/publish", &end)?;
                 }
-                Hog::Begins => post(&mut connection, "/aaep/v1/publish", &started(it, "b"))?,
-                Hog::Asks => {
+                HogBehavior::Begins => {
+                    post(&mut connection, "/aaep/v1/publish", &started(it, "b"))?
+                }
+                HogBehavior::Asks => {
                     post(&mut connection, "/aaep/v1/publish", &started(it / 16, "a"))?;
-                    let question = json!({
+                    let ask = json!({
                         "type": "aaep:agent.awaiting.confirmation",
                         "session_id": format!("sess_a{}", it / 16),
                         "producer": { "agent_id": "hog" }, "action": format!("Do {it}."),
@@ -122,9 +124,9 @@ impl Hog {
                         "default_decision": "reject", "timeout_seconds": 86_400,
                         "summary_normal": "May I?",
                     });
-                    post(&mut connection, "/aaep/v1/asks?wait_seconds=0", &question)?;
+                    post(&mut connection, "/aaep/v1/asks?wait_seconds=0", &ask)?;
                 }
-                Hog::Names => {
+                HogBehavior::Names => {
                     let body = json!({ "accepts": ["prompt"] }).to_string();
                     let length = body.len();
                     connection.send(&format!(
@@ -133,7 +135,7 @@ impl Hog {
                     ))?;
                     connection.answer()?;
                 }
-                Hog::Subscribes => {
+                HogBehavior::Subscribes => {
                     let request = json!({
                         "type": "subscription.request", "aaep_version": "1.0.0",
                         "subscriber_id": "hog", "capabilities": {
@@ -143,7 +145,7 @@ impl Hog {
                     });
                     post(&mut connection, "/aaep/v1/subscriptions", &request)?;
                 }
-                Hog::Forges => {
+                HogBehavior::Forges => {
                     let reply = json!({
                         "type": "confirmation.reply", "decision": "accept",
                         "reply_token": format!("rpl_{it:032x}"), "subscription_id": "sub_1",
@@ -151,14 +153,14 @@ impl Hog {
                     });
                     post(&mut connection, "/aaep/v1/replies", &reply)?;
                 }
-                Hog::Guesses => {
+                HogBehavior::Guesses => {
                     let guess = format!("authorization: Bearer aaep_{it:043x}\r\n");
-                    let mut connection = Connection::open(address)?.with_headers(guess);
+                    let mut connection = HttpConnection::open(address)?.with_headers(guess);
                     connection.get("/aaep/v1/sessions")?;
                 }
-                Hog::Connects => hold(held, connect(address, "")?),
-                Hog::ConnectsHttp2 => hold(held, connect(address, HTTP2)?),
-                Hog::OpensSockets => {
+                HogBehavior::Connects => hold(held, connect(address, "")?),
+                HogBehavior::ConnectsHttp2 => hold(held, connect(address, HTTP2)?),
+                HogBehavior::OpensSockets => {
                     let upgrade = format!(
                         "GET /aaep/v1/agent HTTP/1.1\r\nhost: localhost\r\n{token}\
                          connection: upgrade\r\nupgrade: websocket\r\n\
@@ -173,13 +175,13 @@ impl Hog {
     }
 }
 
-/// How a connection of HTTP/2 begins: the preface, and settings that are all as usual.
+/// The beginning of an HTTP/2 connection: the preface and default settings.
 const HTTP2: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
 
-/// How many connections a hog holds before it lets all of them go and begins again.
+/// The number of connections that a hog holds before it closes all of them and begins again.
 const MAX_HELD: usize = 2000;
 
-/// A connection on which this was said.
+/// Opens a connection and sends these bytes.
 fn connect(address: SocketAddr, said: &str) -> Result<TcpStream, String> {
     let connected = TcpStream::connect(address).and_then(|mut stream| {
         stream.write_all(said.as_bytes())?;
@@ -204,7 +206,7 @@ fn started(number: u64, kind: &str) -> Value {
     })
 }
 
-/// Posts something, whatever comes of it.
-fn post(connection: &mut Connection, path: &str, body: &Value) -> Result<(), String> {
+/// Posts a body and ignores the answer.
+fn post(connection: &mut HttpConnection, path: &str, body: &Value) -> Result<(), String> {
     connection.request(path, "application/json", &body.to_string()).map(drop)
 }

@@ -1,5 +1,6 @@
-//! What one would write by hand: a server of HTTP that appends each body to a file and answers. It knows one
-//! request, looks at nothing but its length, and has a thread for each connection.
+//! The server that one would write by hand: it appends the body of each HTTP request to a file and
+//! answers. It supports one request, looks only at its length, and has a thread for each
+//! connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,13 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
-use crate::group::{Item, Writer};
+use crate::group::{GroupWriter, WriteRequest};
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-/// Starts it; it ends with the program.
-pub(super) fn start(writer: &Writer) -> Result<SocketAddr, String> {
+/// Starts the server, which runs until the program ends.
+pub(super) fn start(writer: &GroupWriter) -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let writer = writer.clone();
@@ -26,8 +27,8 @@ pub(super) fn start(writer: &Writer) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// Answers until the peer is gone.
-fn serve(stream: TcpStream, writer: &Writer) -> Option<()> {
+/// Answers requests until the peer disconnects.
+fn serve(stream: TcpStream, writer: &GroupWriter) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut stream = BufReader::new(stream);
     let (sender, stored) = mpsc::sync_channel(1);
@@ -36,16 +37,16 @@ fn serve(stream: TcpStream, writer: &Writer) -> Option<()> {
         stream.read_exact(&mut body).ok()?;
         let sender = sender.clone();
         let then = Box::new(move || {
-            // Whoever is gone needs no answer.
+            // A caller that has gone away needs no answer.
             let _ = sender.send(());
         });
-        writer.store(Item { bytes: Arc::from(body), then }).ok()?;
+        writer.store(WriteRequest { bytes: Arc::from(body), then }).ok()?;
         stored.recv().ok()?;
         stream.get_mut().write_all(ANSWER).ok()?;
     }
 }
 
-/// How long the body of the next request is.
+/// Reads the head of the next request. Returns the length of its body.
 fn length(stream: &mut BufReader<TcpStream>) -> Option<usize> {
     let mut length = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Agents that come and go: each session is on a connection of its own.
+//! Agents that come and go. Each session uses its own connection.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -9,31 +9,31 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::plan::{Plan, Step, decision};
+use super::plan::{PlannedStep, SessionPlan, decision};
 use super::subscriber::PEOPLE;
-use super::totals::Totals;
-use crate::random::Random;
-use crate::serve::Connection;
+use super::totals::SoakTotals;
+use crate::random::SeededRandom;
+use crate::serve::HttpConnection;
 
-/// What all agents share.
-pub(super) struct Agents {
+/// The state that all agents share.
+pub(super) struct SoakAgents {
     pub(super) address: SocketAddr,
-    pub(super) totals: Arc<Totals>,
+    pub(super) totals: Arc<SoakTotals>,
     /// The number of the next session.
     pub(super) next: Arc<AtomicU64>,
-    /// How long an agent waits for each event that it publishes, on average.
+    /// The average pause of an agent for each event that it publishes.
     pub(super) pause: Duration,
     pub(super) is_over: AtomicBool,
 }
 
-impl Agents {
-    /// Publishes whole sessions as fast as they are taken, before anyone listens. Nobody could answer, so
-    /// nothing is asked in them.
+impl SoakAgents {
+    /// Publishes whole sessions as fast as the hub accepts them, before there are subscribers. They
+    /// contain no asks, because nobody could answer.
     pub(super) fn fill(&self, sessions: u64) -> Result<(), String> {
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = HttpConnection::open(self.address)?;
         let mut left = sessions;
         while left > 0 {
-            let plan = Plan::of(self.next.fetch_add(1, Ordering::Relaxed));
+            let plan = SessionPlan::of(self.next.fetch_add(1, Ordering::Relaxed));
             if plan.asks == 0 {
                 let body = lines(&plan, 0, plan.steps.len())?;
                 connection.post("/aaep/v1/publish", "application/x-ndjson", &body)?;
@@ -43,16 +43,16 @@ impl Agents {
         Ok(())
     }
 
-    /// Starts so many agents.
+    /// Starts this many agents.
     pub(super) fn start(agents: &Arc<Self>, count: u64) -> Vec<JoinHandle<()>> {
         let agent = |seed| {
             let agents = Arc::clone(agents);
-            thread::spawn(move || agents.run(Random::new(seed)))
+            thread::spawn(move || agents.run(SeededRandom::new(seed)))
         };
         (0..count).map(agent).collect()
     }
 
-    fn run(&self, mut random: Random) {
+    fn run(&self, mut random: SeededRandom) {
         self.pause(&mut random);
         while !self.is_over.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -63,38 +63,42 @@ impl Agents {
         }
     }
 
-    /// After the end of the soak, a session is told to its end without pauses.
-    fn pause(&self, random: &mut Random) {
+    /// Pauses at random. After the end of the soak, agents finish their session without pauses.
+    fn pause(&self, random: &mut SeededRandom) {
         if !self.is_over.load(Ordering::Relaxed) {
             let percent = u32::try_from(random.between(50, 150)).unwrap_or(100);
             thread::sleep(self.pause * percent / 100);
         }
     }
 
-    fn session(&self, number: u64, random: &mut Random) -> Result<(), String> {
-        let plan = Plan::of(number);
-        let mut connection = Connection::open(self.address)?;
-        Totals::add(&self.totals.sessions);
+    fn session(&self, number: u64, random: &mut SeededRandom) -> Result<(), String> {
+        let plan = SessionPlan::of(number);
+        let mut connection = HttpConnection::open(self.address)?;
+        SoakTotals::add(&self.totals.sessions);
         let mut index = 0;
         while let Some(step) = plan.steps.get(index) {
             let end = match step {
-                Step::Asks => {
+                PlannedStep::Asks => {
                     self.ask(&plan, number, index, &mut connection)?;
                     index + 1
                 }
-                // A sentence comes in pieces, one right after the other.
-                Step::Words { .. } => {
+                // The pieces of a sentence follow right after each other.
+                PlannedStep::Words { .. } => {
                     let rest = plan.steps.iter().skip(index);
-                    index + rest.take_while(|it| matches!(it, Step::Words { .. })).count().min(5)
+                    index
+                        + rest
+                            .take_while(|it| matches!(it, PlannedStep::Words { .. }))
+                            .count()
+                            .min(5)
                 }
                 _ => index + 1,
             };
-            if !matches!(step, Step::Asks) {
+            if !matches!(step, PlannedStep::Asks) {
                 let body = lines(&plan, index, end)?;
                 connection.post("/aaep/v1/publish", "application/x-ndjson", &body)?;
             }
             for _ in index..end {
-                Totals::add(&self.totals.published);
+                SoakTotals::add(&self.totals.published);
                 self.pause(random);
             }
             index = end;
@@ -104,10 +108,10 @@ impl Agents {
 
     fn ask(
         &self,
-        plan: &Plan,
+        plan: &SessionPlan,
         number: u64,
         index: usize,
-        connection: &mut Connection,
+        connection: &mut HttpConnection,
     ) -> Result<(), String> {
         let question = plan.event(index).ok_or("no question")?.to_string();
         let path = "/aaep/v1/asks?wait_seconds=60";
@@ -119,7 +123,7 @@ impl Agents {
         let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
         let (wanted, _) = decision(number, index, PEOPLE);
         if answer["outcome"] == wanted && answer["decided_by"] == "reply" {
-            Totals::add(&self.totals.asks);
+            SoakTotals::add(&self.totals.asks);
         } else {
             self.totals.fault(format!(
                 "question {index} of session {number} was answered with {wanted} and settled as {answer}"
@@ -130,7 +134,7 @@ impl Agents {
 }
 
 /// Some events of a session, one on each line.
-fn lines(plan: &Plan, begin: usize, end: usize) -> Result<String, String> {
+fn lines(plan: &SessionPlan, begin: usize, end: usize) -> Result<String, String> {
     let mut body = String::new();
     for event in (begin..end).filter_map(|index| plan.event(index)) {
         writeln!(body, "{event}").map_err(|error| error.to_string())?;

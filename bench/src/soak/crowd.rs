@@ -1,4 +1,4 @@
-//! All subscribers in one thread: what comes for each of them, and what each of them does when.
+//! All subscribers in one thread: what each of them receives, and what it does when.
 
 mod hear;
 
@@ -13,87 +13,98 @@ use std::time::{Duration, Instant};
 use mio::{Events, Interest, Poll, Token, Waker};
 use serde_json::json;
 
-use super::jobs::{Done, Job, Jobs};
-use super::subscriber::{Kind, Line, Presence, Subscriber};
-use super::totals::Totals;
-use crate::wire::{Opened, Place, Wire};
+use super::jobs::{JobQueue, JobResult, SoakJob};
+use super::subscriber::{PolledLine, SoakBehavior, SoakPresence, SoakSubscriber};
+use super::totals::SoakTotals;
+use crate::wire::{HubAddress, OpenedSubscription, SubscriberWire};
 
-/// Not a subscriber.
+/// The token of the waker, which is not a subscriber.
 const WAKER: Token = Token(usize::MAX);
 
-/// How often it is looked whether somebody is due.
+/// How often to check which subscribers are due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long nobody may hear anything, in the end, until what is missing counts as lost. Who takes three events a
-/// second may hear for a long time what the hub remembers.
+/// How long all subscribers must receive nothing, at the end, before missing events count as lost.
+/// A subscriber that takes three events a second may need a long time to receive what the hub
+/// remembers.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// How long the end takes at most.
+/// The longest that the end phase may take.
 const PATIENCE: Duration = Duration::from_hours(2);
 
-/// How long a hub has to hear that someone leaves.
+/// How long the hub has to notice that a subscriber leaves.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// One in this many visitors leaves without closing its subscription, and never comes back to it.
+/// One in this many visitors leaves without closing its subscription, and never resumes it.
 const VANISHING: u64 = 10;
 
-/// How the soak comes to its end. Everyone comes and stays while agents still speak: that something is missing
-/// is told in a session that runs.
+/// The phases at the end of the soak. All subscribers connect and stay while agents still publish,
+/// because a gap is told in a running session.
 #[derive(Default)]
-pub(super) struct Ending {
-    /// Whether everyone is to come and to stay.
+pub(super) struct SoakEnding {
+    /// Whether all subscribers must connect and stay.
     pub(super) must_gather: AtomicBool,
-    /// Whether everyone is here and reads.
+    /// Whether all subscribers are connected and read.
     pub(super) has_gathered: AtomicBool,
-    /// Whether the agents are done, so that everyone hears the rest and goes.
+    /// Whether the agents have ended, so that subscribers receive the remaining events and leave.
     pub(super) is_over: AtomicBool,
 }
 
-/// The time after the last event.
-struct Over {
+/// The state of the phase after the last event.
+struct FinalPhase {
     since: Instant,
     deliveries: u64,
-    /// When somebody last heard something.
+    /// When a subscriber last received something.
     heard: Instant,
 }
 
-pub(super) struct Crowd {
+pub(super) struct SoakCrowd {
     poll: Poll,
-    subscribers: Vec<Subscriber>,
+    subscribers: Vec<SoakSubscriber>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
-    jobs: Jobs,
-    done: Receiver<Done>,
-    totals: Arc<Totals>,
-    /// The number of the session that begins next.
+    jobs: JobQueue,
+    done: Receiver<JobResult>,
+    totals: Arc<SoakTotals>,
+    /// The number of the next session.
     next_session: Arc<AtomicU64>,
-    ending: Arc<Ending>,
+    ending: Arc<SoakEnding>,
     buffer: Vec<u8>,
 }
 
-impl Crowd {
+impl SoakCrowd {
     pub(super) fn new(
-        place: &Place,
+        place: &HubAddress,
         count: usize,
-        totals: Arc<Totals>,
+        totals: Arc<SoakTotals>,
         next_session: Arc<AtomicU64>,
-        ending: Arc<Ending>,
+        ending: Arc<SoakEnding>,
     ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(|error| error.to_string())?;
-        let (jobs, done) = Jobs::start(place, waker);
-        let subscribers = (0..count).map(Subscriber::new).collect();
+        let (jobs, done) = JobQueue::start(place, waker);
+        let subscribers = (0..count).map(SoakSubscriber::new).collect();
         let timers = BinaryHeap::new();
         let buffer = vec![0; 1 << 16];
-        Ok(Crowd { poll, subscribers, timers, jobs, done, totals, next_session, ending, buffer })
+        Ok(SoakCrowd {
+            poll,
+            subscribers,
+            timers,
+            jobs,
+            done,
+            totals,
+            next_session,
+            ending,
+            buffer,
+        })
     }
 
-    /// Listens until everything was heard, or until it takes too long.
+    /// Runs until all subscribers received everything, or until that takes too long.
     pub(super) fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(1024);
-        let mut over: Option<Over> = None;
+        let mut over: Option<FinalPhase> = None;
         let mut is_gathering = false;
         for at in 0..self.subscribers.len() {
-            self.come(at);
+            self.connect(at);
         }
         loop {
             match self.poll.poll(&mut events, Some(LOOK)) {
@@ -123,13 +134,13 @@ impl Crowd {
                 if !std::mem::replace(&mut is_gathering, true) {
                     self.gather();
                 }
-                let is_here = |it: &Subscriber| matches!(it.presence, Presence::Here(_));
+                let is_here = |it: &SoakSubscriber| matches!(it.presence, SoakPresence::Here(_));
                 let is_complete = self.subscribers.iter().all(is_here);
                 self.ending.has_gathered.store(is_complete, Ordering::Relaxed);
             }
             if self.ending.is_over.load(Ordering::Relaxed) {
                 let deliveries = self.totals.deliveries.load(Ordering::Relaxed);
-                let over = over.get_or_insert(Over { since: now, deliveries, heard: now });
+                let over = over.get_or_insert(FinalPhase { since: now, deliveries, heard: now });
                 if std::mem::replace(&mut over.deliveries, deliveries) != deliveries {
                     over.heard = now;
                 }
@@ -143,17 +154,17 @@ impl Crowd {
         }
     }
 
-    /// What is due for a subscriber.
+    /// Carries out what is due for a subscriber.
     fn act(&mut self, at: usize) {
         let must_stay = self.ending.must_gather.load(Ordering::Relaxed);
         let subscriber = &mut self.subscribers[at];
         subscriber.due = None;
-        match std::mem::replace(&mut subscriber.presence, Presence::Away) {
-            Presence::Away => self.come(at),
-            Presence::Coming => subscriber.presence = Presence::Coming,
-            Presence::Here(line) if must_stay => subscriber.presence = Presence::Here(line),
-            Presence::Here(line) => self.turn(at, line),
-            Presence::Stalled(line) => {
+        match std::mem::replace(&mut subscriber.presence, SoakPresence::Away) {
+            SoakPresence::Away => self.connect(at),
+            SoakPresence::Coming => subscriber.presence = SoakPresence::Coming,
+            SoakPresence::Here(line) if must_stay => subscriber.presence = SoakPresence::Here(line),
+            SoakPresence::Here(line) => self.turn(at, line),
+            SoakPresence::Stalled(line) => {
                 if must_stay || subscriber.random.between(0, 1) == 0 {
                     self.listen(at, line);
                 } else {
@@ -161,48 +172,48 @@ impl Crowd {
                     self.leave(at, Duration::ZERO);
                 }
             }
-            Presence::Leaving(line) => {
+            SoakPresence::Leaving(line) => {
                 drop(line);
-                subscriber.begin_anew();
+                subscriber.become_new();
                 let pause = subscriber.kind.pauses(&mut subscriber.random);
                 self.leave(at, pause);
             }
         }
     }
 
-    /// A subscriber that was here does what it does now and then.
-    fn turn(&mut self, at: usize, mut line: Line) {
+    /// Lets a connected subscriber do what it does now and then.
+    fn turn(&mut self, at: usize, mut line: PolledLine) {
         let subscriber = &mut self.subscribers[at];
         let pause = subscriber.kind.pauses(&mut subscriber.random);
         match subscriber.kind {
-            Kind::Stalled => {
+            SoakBehavior::Stalled => {
                 let deregistered = self.poll.registry().deregister(line.source());
                 if deregistered.is_err() {
                     self.totals.fault("a connection could not be set aside".to_owned());
                 }
-                subscriber.presence = Presence::Stalled(line);
+                subscriber.presence = SoakPresence::Stalled(line);
                 self.set_due(at, pause);
             }
-            Kind::Visitor if subscriber.random.between(1, VANISHING) == 1 => {
+            SoakBehavior::Visitor if subscriber.random.between(1, VANISHING) == 1 => {
                 drop(line);
-                subscriber.begin_anew();
-                Totals::add(&self.totals.vanished);
+                subscriber.become_new();
+                SoakTotals::add(&self.totals.vanished);
                 self.leave(at, pause);
             }
-            Kind::Visitor => {
+            SoakBehavior::Visitor => {
                 let id = &subscriber.subscription_id;
                 let message = json!({ "type": "subscription.close", "subscription_id": id });
-                if subscriber.wire == Wire::Stream {
-                    self.do_soon(Job::Say { message, line: Some(line) });
-                    self.subscribers[at].begin_anew();
+                if subscriber.wire == SubscriberWire::Stream {
+                    self.do_soon(SoakJob::Say { message, line: Some(line) });
+                    self.subscribers[at].become_new();
                     self.leave(at, pause);
                 } else {
-                    // What it does not read any more does not count.
+                    // Events that it no longer reads do not count.
                     let _ = self.poll.registry().deregister(line.source());
                     if let Err(error) = line.send(&subscriber.wire.message(&message)) {
                         self.totals.fault(format!("subscriber {at} could not leave: {error}"));
                     }
-                    subscriber.presence = Presence::Leaving(line);
+                    subscriber.presence = SoakPresence::Leaving(line);
                     self.set_due(at, FAREWELL);
                 }
             }
@@ -219,76 +230,82 @@ impl Crowd {
         self.timers.push(Reverse((due, at)));
     }
 
-    /// A subscriber is not connected any more, and comes back later.
+    /// Notes that a subscriber is disconnected, and schedules its return.
     fn leave(&mut self, at: usize, pause: Duration) {
         self.totals.here.fetch_sub(1, Ordering::Relaxed);
         let subscriber = &mut self.subscribers[at];
-        subscriber.presence = Presence::Away;
+        subscriber.presence = SoakPresence::Away;
         subscriber.read = Vec::new();
         self.set_due(at, pause);
     }
 
-    fn do_soon(&self, job: Job) {
+    fn do_soon(&self, job: SoakJob) {
         if !self.jobs.hand_in(job) {
             self.totals.fault("nobody connects any more".to_owned());
         }
     }
 
-    fn come(&mut self, at: usize) {
+    fn connect(&mut self, at: usize) {
         let subscriber = &mut self.subscribers[at];
-        subscriber.presence = Presence::Coming;
+        subscriber.presence = SoakPresence::Coming;
         let resume = subscriber.resume();
-        Totals::add(if resume.is_some() { &self.totals.returns } else { &self.totals.arrivals });
-        let job = Job::Open {
+        SoakTotals::add(if resume.is_some() {
+            &self.totals.returns
+        } else {
+            &self.totals.arrivals
+        });
+        let job = SoakJob::Open {
             subscriber: at,
             wire: subscriber.wire,
             capabilities: subscriber.capabilities.clone(),
             resume,
-            has_small_buffer: subscriber.kind == Kind::Stalled,
+            has_small_buffer: subscriber.kind == SoakBehavior::Stalled,
         };
         self.do_soon(job);
     }
 
-    fn take(&mut self, done: Done) {
+    fn take(&mut self, done: JobResult) {
         match done {
-            Done::Opened {
+            JobResult::Opened {
                 subscriber: at,
-                opened: Ok(Opened { socket, subscription_id, read }),
-            } => match Line::new(socket) {
+                opened: Ok(OpenedSubscription { socket, subscription_id, read }),
+            } => match PolledLine::new(socket) {
                 Ok(line) => {
                     let subscriber = &mut self.subscribers[at];
                     subscriber.subscription_id = subscription_id;
                     subscriber.read = read;
-                    if subscriber.kind == Kind::Visitor {
+                    if subscriber.kind == SoakBehavior::Visitor {
                         let begun = self.next_session.load(Ordering::Relaxed);
                         subscriber.hearing.joins_before(begun);
                     }
-                    Totals::add(&self.totals.here);
+                    SoakTotals::add(&self.totals.here);
                     if !std::mem::replace(&mut subscriber.has_come, true) {
-                        Totals::add(&self.totals.have_come);
+                        SoakTotals::add(&self.totals.have_come);
                     }
                     self.listen(at, line);
                 }
                 Err(error) => self.totals.fault(format!("subscriber {at}: {error}")),
             },
-            Done::Opened { subscriber: at, opened: Err(why) } => {
+            JobResult::Opened { subscriber: at, opened: Err(why) } => {
                 self.totals.fault(format!("subscriber {at} could not come: {why}"));
-                self.subscribers[at].presence = Presence::Away;
+                self.subscribers[at].presence = SoakPresence::Away;
                 self.set_due(at, FAREWELL);
             }
-            Done::Said(Ok(())) => {}
-            Done::Said(Err(why)) => self.totals.fault(format!("a subscriber was not heard: {why}")),
+            JobResult::Said(Ok(())) => {}
+            JobResult::Said(Err(why)) => {
+                self.totals.fault(format!("a subscriber was not heard: {why}"))
+            }
         }
     }
 
-    /// A subscriber reads from now on.
-    fn listen(&mut self, at: usize, mut line: Line) {
+    /// Lets a subscriber read from now on.
+    fn listen(&mut self, at: usize, mut line: PolledLine) {
         let registry = self.poll.registry();
         if let Err(error) = registry.register(line.source(), Token(at), Interest::READABLE) {
             self.totals.fault(format!("subscriber {at}: {error}"));
         }
         let subscriber = &mut self.subscribers[at];
-        subscriber.presence = Presence::Here(line);
+        subscriber.presence = SoakPresence::Here(line);
         subscriber.stay();
         if let Some(due) = subscriber.due {
             self.timers.push(Reverse((due, at)));
@@ -296,35 +313,35 @@ impl Crowd {
         self.read(at);
     }
 
-    /// At the end, everyone comes and reads.
+    /// Lets all subscribers connect and read, at the end.
     fn gather(&mut self) {
         for at in 0..self.subscribers.len() {
             let presence = &self.subscribers[at].presence;
-            if matches!(presence, Presence::Away | Presence::Stalled(_)) {
+            if matches!(presence, SoakPresence::Away | SoakPresence::Stalled(_)) {
                 self.set_due(at, Duration::ZERO);
             }
         }
     }
 
-    /// How many sessions a subscriber must have heard, if that is known.
-    fn wanted(&self, subscriber: &Subscriber) -> Option<u64> {
-        let is_known = subscriber.kind != Kind::Visitor && subscriber.hearing.gaps == 0;
+    /// The number of sessions that a subscriber must have received, if that is known.
+    fn wanted(&self, subscriber: &SoakSubscriber) -> Option<u64> {
+        let is_known = subscriber.kind != SoakBehavior::Visitor && subscriber.hearing.gaps == 0;
         is_known.then(|| self.totals.sessions.load(Ordering::Relaxed))
     }
 
     fn has_heard_all(&self) -> bool {
         self.subscribers.iter().all(|it| {
-            let is_here = matches!(it.presence, Presence::Here(_));
+            let is_here = matches!(it.presence, SoakPresence::Here(_));
             let has_all = self.wanted(it).is_none_or(|wanted| it.hearing.ended >= wanted);
             is_here && has_all && it.hearing.unended() == 0
         })
     }
 
-    /// Notes what anyone has not heard in the end.
+    /// Notes what subscribers have not received in the end.
     fn judge(&self) {
         for (at, subscriber) in self.subscribers.iter().enumerate() {
             let (kind, hearing) = (subscriber.kind, &subscriber.hearing);
-            if !matches!(subscriber.presence, Presence::Here(_)) {
+            if !matches!(subscriber.presence, SoakPresence::Here(_)) {
                 self.totals.fault(format!("subscriber {at}, {kind:?}, is not there in the end"));
             }
             if let Some(wanted) = self.wanted(subscriber).filter(|it| *it != hearing.ended) {

@@ -1,4 +1,4 @@
-//! What one subscriber has heard, compared with what it must have heard. Nothing here touches a socket.
+//! Compares what one subscriber received with what it must have received. Nothing here touches a socket.
 
 #[cfg(test)]
 mod tests;
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::plan::{Plan, session_number, step_index};
+use super::plan::{SessionPlan, session_number, step_index};
 
-/// What of an event is looked at.
+/// The fields of an event that are checked.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct CheckedEvent<'a> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Cow<'a, str>,
     #[serde(rename = "event_id", borrow)]
@@ -23,83 +23,83 @@ pub(super) struct Event<'a> {
     position: Option<usize>,
     #[serde(borrow)]
     chunk: Option<Cow<'a, str>>,
-    extensions: Option<Extensions>,
+    extensions: Option<CheckedExtensions>,
 }
 
 #[derive(Deserialize)]
-struct Extensions {
-    agentvoice: Option<Delivery>,
+struct CheckedExtensions {
+    agentvoice: Option<DeliveryMarks>,
 }
 
 #[derive(Deserialize)]
-struct Delivery {
+struct DeliveryMarks {
     gap: Option<IgnoredAny>,
     held_back: Option<IgnoredAny>,
     resolution: Option<IgnoredAny>,
 }
 
-impl Event<'_> {
+impl CheckedEvent<'_> {
     fn is(&self, kind: &str) -> bool {
         self.kind.strip_prefix("aaep:agent.") == Some(kind)
     }
 
-    fn delivery(&self) -> Option<&Delivery> {
+    fn delivery(&self) -> Option<&DeliveryMarks> {
         self.extensions.as_ref()?.agentvoice.as_ref()
     }
 
-    /// The session and the step of a question.
-    pub(super) fn question(&self) -> Option<(u64, usize)> {
+    /// The session and the step of an ask, if the event is one.
+    pub(super) fn ask_index(&self) -> Option<(u64, usize)> {
         let number = session_number(self.session_id.as_deref()?)?;
         let index = step_index(self.id.as_deref()?)?;
         self.is("awaiting.confirmation").then_some((number, index))
     }
 }
 
-/// What a subscriber must hear.
+/// What a subscriber must receive.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
-    /// Every event once, in order, and numbered without a hole.
+pub(super) enum ExpectedDelivery {
+    /// Every event once, in order, and numbered without gaps.
     Numbered,
-    /// Every event once and in order. After a cut, not all of them need a number, and a question that is
-    /// still open may be asked ahead of what was missed.
+    /// Every event once and in order. After a broken connection, some events may lack a number, and
+    /// an open ask may be sent again ahead of missed events.
     Everything,
-    /// All of the text, at a rate; the rest may be merged.
+    /// All of the text, at a limited rate; other events may be merged.
     Text,
 }
 
 /// A session that has not ended yet.
-struct Open {
+struct CheckedSession {
     number: u64,
-    /// Whether it was heard from its beginning.
+    /// Whether it was received from its beginning.
     is_whole: bool,
-    /// Which step of the agent comes next, where that is known.
+    /// The agent's next step, if known.
     next: Option<usize>,
-    /// Questions that were asked ahead of what was missed.
+    /// Asks that were sent ahead of missed events.
     ahead: Vec<usize>,
     sequence_number: Option<u64>,
     resolutions: usize,
-    /// Up to where the text was heard.
+    /// The position up to which text was received, if known.
     text_end: Option<usize>,
 }
 
-/// What one subscriber has heard.
-pub(super) struct Hearing {
-    wants: Wants,
-    /// Whether what cannot be told any more may be told as a gap.
+/// What one subscriber has received so far.
+pub(super) struct DeliveryCheck {
+    wants: ExpectedDelivery,
+    /// Whether events that are no longer available may be replaced by a gap.
     may_have_gaps: bool,
-    /// Sessions below this number may have begun before it came.
+    /// Sessions below this number may have begun before the subscriber joined.
     began_before: u64,
-    open: Vec<Open>,
-    /// How many sessions it has heard to their end.
+    open: Vec<CheckedSession>,
+    /// The number of sessions that it received to their end.
     pub(super) ended: u64,
     pub(super) gaps: u64,
     /// What is wrong with the last event.
     faults: Vec<String>,
 }
 
-impl Hearing {
-    pub(super) fn new(wants: Wants, may_have_gaps: bool) -> Self {
-        Hearing {
+impl DeliveryCheck {
+    pub(super) fn new(wants: ExpectedDelivery, may_have_gaps: bool) -> Self {
+        DeliveryCheck {
             wants,
             may_have_gaps,
             began_before: 0,
@@ -110,19 +110,19 @@ impl Hearing {
         }
     }
 
-    /// It comes while sessions run that are below this number. One that ends before it is there is not summed
-    /// up, and what still came of it after the subscription is told.
+    /// Notes that the subscriber joins while sessions below this number run. A session that ends
+    /// before the subscription begins has no summary, but its later events are still delivered.
     pub(super) fn joins_before(&mut self, number: u64) {
         self.began_before = number;
     }
 
-    /// The sessions of which it has not heard the end.
+    /// The number of sessions whose end it has not received.
     pub(super) fn unended(&self) -> usize {
         self.open.len()
     }
 
-    /// Takes the next event; what is wrong with it, in sentences.
-    pub(super) fn take(&mut self, event: &Event<'_>) -> Vec<String> {
+    /// Checks the next event. Returns its faults, in sentences.
+    pub(super) fn take(&mut self, event: &CheckedEvent<'_>) -> Vec<String> {
         let number = event.session_id.as_deref().and_then(session_number);
         let Some(number) = number else {
             self.fault(event, "is of no session that there is");
@@ -133,11 +133,11 @@ impl Hearing {
             if !self.may_have_gaps {
                 self.fault(event, "says that something is missing");
             }
-            // What ran before and still runs is summed up now.
+            // After a gap, the hub sends a summary of each running session.
             self.open.clear();
         }
         let mut open = self.session(number, event);
-        if self.wants == Wants::Text {
+        if self.wants == ExpectedDelivery::Text {
             self.take_text(&mut open, event);
         } else {
             self.take_number(&mut open, event);
@@ -152,22 +152,22 @@ impl Hearing {
         std::mem::take(&mut self.faults)
     }
 
-    fn fault(&mut self, event: &Event<'_>, what: &str) {
+    fn fault(&mut self, event: &CheckedEvent<'_>, what: &str) {
         let id = event.id.as_deref().unwrap_or("without an id");
         let session = event.session_id.as_deref().unwrap_or("no session");
         self.faults.push(format!("the {} {id} of {session} {what}", event.kind));
     }
 
-    /// What is known of its session.
-    fn session(&mut self, number: u64, event: &Event<'_>) -> Open {
+    /// The state of the event's session.
+    fn session(&mut self, number: u64, event: &CheckedEvent<'_>) -> CheckedSession {
         if let Some(at) = self.open.iter().position(|open| open.number == number) {
             return self.open.swap_remove(at);
         }
-        // Who joins while a session runs is told by an event of the hub what goes on in it.
+        // A subscriber that joins a running session receives a summary made by the hub.
         let index = event.id.as_deref().and_then(step_index);
         let is_whole = index == Some(0) || (index.is_some() && number >= self.began_before);
         let begin = is_whole.then_some(0);
-        Open {
+        CheckedSession {
             number,
             is_whole,
             next: begin,
@@ -178,19 +178,19 @@ impl Hearing {
         }
     }
 
-    fn take_number(&mut self, open: &mut Open, event: &Event<'_>) {
+    fn take_number(&mut self, open: &mut CheckedSession, event: &CheckedEvent<'_>) {
         let before = open.sequence_number;
-        let is_question = event.question().is_some();
+        let is_ask = event.ask_index().is_some();
         let Some(number) = event.sequence_number else {
-            if self.wants == Wants::Numbered && open.is_whole {
+            if self.wants == ExpectedDelivery::Numbered && open.is_whole {
                 self.fault(event, "has no number");
             }
             return;
         };
         let is_right = match before {
-            Some(before) if self.wants == Wants::Numbered => number == before + 1,
-            Some(before) => number > before || is_question,
-            None if self.wants == Wants::Numbered && open.is_whole => number == 0,
+            Some(before) if self.wants == ExpectedDelivery::Numbered => number == before + 1,
+            Some(before) => number > before || is_ask,
+            None if self.wants == ExpectedDelivery::Numbered && open.is_whole => number == 0,
             None => true,
         };
         if !is_right {
@@ -199,15 +199,15 @@ impl Hearing {
         open.sequence_number = Some(number.max(before.unwrap_or(0)));
     }
 
-    fn take_step(&mut self, open: &mut Open, event: &Event<'_>) {
+    fn take_step(&mut self, open: &mut CheckedSession, event: &CheckedEvent<'_>) {
         let Some(index) = event.id.as_deref().and_then(step_index) else { return };
-        let is_question = event.question().is_some();
+        let is_ask = event.ask_index().is_some();
         let Some(next) = open.next else {
-            // One that is asked anew says nothing about where the session is.
-            open.next = (!is_question).then_some(index + 1);
+            // An ask that is sent again does not show how far the session is.
+            open.next = (!is_ask).then_some(index + 1);
             return;
         };
-        if index > next && is_question && self.wants == Wants::Everything {
+        if index > next && is_ask && self.wants == ExpectedDelivery::Everything {
             open.ahead.push(index);
             return;
         }
@@ -224,12 +224,12 @@ impl Hearing {
         open.next = Some(next);
     }
 
-    fn take_text(&mut self, open: &mut Open, event: &Event<'_>) {
+    fn take_text(&mut self, open: &mut CheckedSession, event: &CheckedEvent<'_>) {
         if event.is("session.started") {
             if open.text_end.is_some_and(|end| end > 0) {
                 self.fault(event, "came after text of its session");
             }
-            // Something urgent may have overtaken it.
+            // A critical event may have overtaken it.
             open.text_end = Some(0);
         }
         if let (Some(begin), Some(chunk)) = (event.position, &event.chunk) {
@@ -243,10 +243,10 @@ impl Hearing {
         }
     }
 
-    fn end(&mut self, open: &Open, event: &Event<'_>) {
+    fn end(&mut self, open: &CheckedSession, event: &CheckedEvent<'_>) {
         self.ended += 1;
-        let plan = Plan::of(open.number);
-        if self.wants == Wants::Text {
+        let plan = SessionPlan::of(open.number);
+        if self.wants == ExpectedDelivery::Text {
             let is_held_back = event.delivery().is_some_and(|it| it.held_back.is_some());
             let is_short = open.text_end.is_some_and(|end| end != plan.text_chars);
             if is_short && !is_held_back {

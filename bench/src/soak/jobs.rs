@@ -1,4 +1,4 @@
-//! What takes time is done by a few threads of their own: connecting, and what is said by POST.
+//! Slow work runs in a few separate threads: connecting, and sending messages by POST.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,45 +6,46 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::subscriber::Line;
-use crate::serve::Connection;
-use crate::wire::{Opened, Place, Resume, Wire};
+use super::subscriber::PolledLine;
+use crate::serve::HttpConnection;
+use crate::wire::{HubAddress, OpenedSubscription, ResumeFrom, SubscriberWire};
 
-/// How many threads let subscribers come.
+/// The number of threads that connect subscribers.
 const OPENING: usize = 12;
 
-/// How many threads say something for subscribers, who do not wait for others to come.
+/// The number of threads that send messages, so that these do not wait for others to connect.
 const SAYING: usize = 4;
 
-/// Something to be done.
-pub(super) enum Job {
-    /// A subscriber comes.
+/// A job for one of the threads.
+pub(super) enum SoakJob {
+    /// Connects a subscriber.
     Open {
         subscriber: usize,
-        wire: Wire,
+        wire: SubscriberWire,
         capabilities: Value,
-        resume: Option<Resume>,
+        resume: Option<ResumeFrom>,
         has_small_buffer: bool,
     },
-    /// A subscriber on a stream says something; where it leaves with that, its connection goes afterwards.
-    Say { message: Value, line: Option<Line> },
+    /// Sends a message for a subscriber on a stream. If the subscriber leaves with it, its
+    /// connection closes afterwards.
+    Say { message: Value, line: Option<PolledLine> },
 }
 
-/// What was done.
-pub(super) enum Done {
-    Opened { subscriber: usize, opened: Result<Opened, String> },
+/// The result of a job.
+pub(super) enum JobResult {
+    Opened { subscriber: usize, opened: Result<OpenedSubscription, String> },
     Said(Result<(), String>),
 }
 
-/// Where jobs are handed in.
-pub(super) struct Jobs {
-    opening: Sender<Job>,
-    saying: Sender<Job>,
+/// The queues of the threads.
+pub(super) struct JobQueue {
+    opening: Sender<SoakJob>,
+    saying: Sender<SoakJob>,
 }
 
-impl Jobs {
-    /// Starts the threads. Whoever waits for what is done is woken.
-    pub(super) fn start(place: &Place, waker: mio::Waker) -> (Self, Receiver<Done>) {
+impl JobQueue {
+    /// Starts the threads, which wake the receiver of the results.
+    pub(super) fn start(place: &HubAddress, waker: mio::Waker) -> (Self, Receiver<JobResult>) {
         let (sender, done) = mpsc::channel();
         let waker = Arc::new(waker);
         let threads = |count: usize| {
@@ -57,41 +58,46 @@ impl Jobs {
             }
             jobs
         };
-        (Jobs { opening: threads(OPENING), saying: threads(SAYING) }, done)
+        (JobQueue { opening: threads(OPENING), saying: threads(SAYING) }, done)
     }
 
-    /// Whether it will be done.
-    pub(super) fn hand_in(&self, job: Job) -> bool {
+    /// Hands in a job. Returns whether a thread will do it.
+    pub(super) fn hand_in(&self, job: SoakJob) -> bool {
         match job {
-            Job::Open { .. } => self.opening.send(job).is_ok(),
-            Job::Say { .. } => self.saying.send(job).is_ok(),
+            SoakJob::Open { .. } => self.opening.send(job).is_ok(),
+            SoakJob::Say { .. } => self.saying.send(job).is_ok(),
         }
     }
 }
 
-fn work(place: &Place, waiting: &Mutex<Receiver<Job>>, sender: &Sender<Done>, waker: &mio::Waker) {
+fn work(
+    place: &HubAddress,
+    waiting: &Mutex<Receiver<SoakJob>>,
+    sender: &Sender<JobResult>,
+    waker: &mio::Waker,
+) {
     loop {
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let done = match job {
-            Ok(Job::Open { subscriber, wire, capabilities, resume, has_small_buffer }) => {
+            Ok(SoakJob::Open { subscriber, wire, capabilities, resume, has_small_buffer }) => {
                 let opened = wire.open(place, &capabilities, resume.as_ref(), has_small_buffer);
-                Done::Opened { subscriber, opened }
+                JobResult::Opened { subscriber, opened }
             }
-            Ok(Job::Say { message, line }) => {
+            Ok(SoakJob::Say { message, line }) => {
                 let said = say(place, &message);
                 drop(line);
-                Done::Said(said)
+                JobResult::Said(said)
             }
             Err(_) => return,
         };
-        // Without anyone who waits, there is no one to wake either.
+        // If the receiver is gone, there is nobody to wake.
         if sender.send(done).is_err() || waker.wake().is_err() {
             return;
         }
     }
 }
 
-fn say(place: &Place, message: &Value) -> Result<(), String> {
-    let mut connection = Connection::open(place.address)?;
+fn say(place: &HubAddress, message: &Value) -> Result<(), String> {
+    let mut connection = HttpConnection::open(place.address)?;
     connection.post("/aaep/v1/replies", "application/json", &message.to_string()).map(drop)
 }

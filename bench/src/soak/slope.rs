@@ -1,7 +1,6 @@
-//! How fast something grows.
+//! Computes how fast a value grows.
 
-/// The slope of the straight line that comes closest to these points in the sense of least squares; none for
-/// fewer than two moments.
+/// The slope of the least-squares line through these points; none if there are fewer than two different times.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = crate::timing::float(points.len() as u64);
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

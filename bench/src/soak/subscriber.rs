@@ -1,4 +1,4 @@
-//! One of the crowd: what it wants, how it behaves, and where it is.
+//! One subscriber of the crowd: what it requests, how it behaves, and whether it is connected.
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -6,60 +6,66 @@ use std::time::{Duration, Instant};
 use mio::event::Source;
 use serde_json::{Value, json};
 
-use super::hearing::{Hearing, Wants};
-use crate::random::Random;
-use crate::wire::{Resume, Socket, Wire};
+use super::hearing::{DeliveryCheck, ExpectedDelivery};
+use crate::random::SeededRandom;
+use crate::wire::{EventSocket, ResumeFrom, SubscriberWire};
 
-/// How many of the subscribers answer questions: one on each wire.
+/// The number of subscribers that answer asks: one on each wire.
 pub(super) const PEOPLE: usize = 3;
 
-/// After so many subscribers, the kinds begin again.
+/// The number of subscribers after which the behaviors repeat.
 const ROUND: usize = 20;
 
 /// How a subscriber behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Hears everything, and answers questions.
+pub(super) enum SoakBehavior {
+    /// Receives everything, and answers asks.
     Person,
-    /// Hears everything, all the time.
+    /// Receives everything, all the time.
     Steady,
     /// Takes three events a second, whole sentences.
     Slow,
-    /// The same, and its connection breaks now and then.
+    /// Like `Slow`, and its connection breaks now and then.
     SlowAndCut,
-    /// Its connection breaks now and then; it comes back and goes on.
+    /// Its connection breaks now and then; it comes back and resumes.
     Cut,
-    /// Does not read for a while, now and then.
+    /// Stops reading for a while, now and then.
     Stalled,
-    /// Leaves, mostly in order, and subscribes again later as somebody new.
+    /// Leaves, usually by closing its subscription, and later subscribes again as a new subscriber.
     Visitor,
 }
 
-impl Kind {
+impl SoakBehavior {
     pub(super) fn of(place: usize) -> Self {
         if place < PEOPLE {
-            return Kind::Person;
+            return SoakBehavior::Person;
         }
         match place % ROUND {
-            0..=8 => Kind::Slow,
-            9 => Kind::SlowAndCut,
-            10 | 11 => Kind::Stalled,
-            12 | 13 => Kind::Cut,
-            14 => Kind::Visitor,
-            _ => Kind::Steady,
+            0..=8 => SoakBehavior::Slow,
+            9 => SoakBehavior::SlowAndCut,
+            10 | 11 => SoakBehavior::Stalled,
+            12 | 13 => SoakBehavior::Cut,
+            14 => SoakBehavior::Visitor,
+            _ => SoakBehavior::Steady,
         }
     }
 
     pub(super) fn is_slow(self) -> bool {
-        matches!(self, Kind::Slow | Kind::SlowAndCut)
+        matches!(self, SoakBehavior::Slow | SoakBehavior::SlowAndCut)
     }
 
-    pub(super) fn hearing(self) -> Hearing {
+    pub(super) fn hearing(self) -> DeliveryCheck {
         match self {
-            Kind::Person | Kind::Steady => Hearing::new(Wants::Numbered, false),
-            Kind::Cut | Kind::Visitor => Hearing::new(Wants::Everything, false),
-            Kind::Stalled => Hearing::new(Wants::Everything, true),
-            Kind::Slow | Kind::SlowAndCut => Hearing::new(Wants::Text, true),
+            SoakBehavior::Person | SoakBehavior::Steady => {
+                DeliveryCheck::new(ExpectedDelivery::Numbered, false)
+            }
+            SoakBehavior::Cut | SoakBehavior::Visitor => {
+                DeliveryCheck::new(ExpectedDelivery::Everything, false)
+            }
+            SoakBehavior::Stalled => DeliveryCheck::new(ExpectedDelivery::Everything, true),
+            SoakBehavior::Slow | SoakBehavior::SlowAndCut => {
+                DeliveryCheck::new(ExpectedDelivery::Text, true)
+            }
         }
     }
 
@@ -79,141 +85,142 @@ impl Kind {
         })
     }
 
-    /// How long it stays as it is once it is here; for ever if that is all it does.
-    pub(super) fn stays(self, random: &mut Random) -> Option<Duration> {
+    /// How long it stays as it is once it is connected; none if it never changes.
+    pub(super) fn stays(self, random: &mut SeededRandom) -> Option<Duration> {
         let (first, last) = match self {
-            Kind::Person | Kind::Steady | Kind::Slow => return None,
-            Kind::Cut | Kind::SlowAndCut => (10, 60),
-            Kind::Stalled => (5, 20),
-            Kind::Visitor => (15, 90),
+            SoakBehavior::Person | SoakBehavior::Steady | SoakBehavior::Slow => return None,
+            SoakBehavior::Cut | SoakBehavior::SlowAndCut => (10, 60),
+            SoakBehavior::Stalled => (5, 20),
+            SoakBehavior::Visitor => (15, 90),
         };
         Some(Duration::from_millis(random.between(first * 1000, last * 1000)))
     }
 
-    /// How long it is away, or does not read.
-    pub(super) fn pauses(self, random: &mut Random) -> Duration {
+    /// How long it stays away or does not read.
+    pub(super) fn pauses(self, random: &mut SeededRandom) -> Duration {
         let (first, last) = match self {
             // One in ten stalls for longer than the hub remembers.
-            Kind::Stalled if random.between(1, 10) == 1 => (420, 600),
-            Kind::Stalled => (20, 120),
-            Kind::Visitor => (1, 10),
+            SoakBehavior::Stalled if random.between(1, 10) == 1 => (420, 600),
+            SoakBehavior::Stalled => (20, 120),
+            SoakBehavior::Visitor => (1, 10),
             _ => (0, 3),
         };
         Duration::from_millis(random.between(first * 1000, last * 1000))
     }
 }
 
-/// Where a subscriber is.
-pub(super) enum Presence {
+/// Whether a subscriber is connected.
+pub(super) enum SoakPresence {
     /// Not connected.
     Away,
     /// Connected, and reads.
-    Here(Line),
+    Here(PolledLine),
     /// Connected, and does not read.
-    Stalled(Line),
-    /// Connected; it has said that it leaves.
-    Leaving(Line),
-    /// Someone connects for it.
+    Stalled(PolledLine),
+    /// Connected, and has announced that it leaves.
+    Leaving(PolledLine),
+    /// A job is connecting it.
     Coming,
 }
 
 /// A connection that is polled.
-pub(super) enum Line {
+pub(super) enum PolledLine {
     Tcp(mio::net::TcpStream),
     Local(mio::net::UnixStream),
 }
 
-impl Line {
-    pub(super) fn new(socket: Socket) -> std::io::Result<Self> {
+impl PolledLine {
+    pub(super) fn new(socket: EventSocket) -> std::io::Result<Self> {
         match socket {
-            Socket::Tcp(stream) => {
+            EventSocket::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Line::Tcp(mio::net::TcpStream::from_std(stream)))
+                Ok(PolledLine::Tcp(mio::net::TcpStream::from_std(stream)))
             }
-            Socket::Local(stream) => {
+            EventSocket::Local(stream) => {
                 stream.set_nonblocking(true)?;
-                Ok(Line::Local(mio::net::UnixStream::from_std(stream)))
+                Ok(PolledLine::Local(mio::net::UnixStream::from_std(stream)))
             }
         }
     }
 
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
-            Line::Tcp(stream) => stream.read(buffer),
-            Line::Local(stream) => stream.read(buffer),
+            PolledLine::Tcp(stream) => stream.read(buffer),
+            PolledLine::Local(stream) => stream.read(buffer),
         }
     }
 
-    /// Sends something short. If the system does not take all of it at once, it is an error.
+    /// Sends a short message. It is an error if the system does not take all of it at once.
     pub(super) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
-            Line::Tcp(stream) => stream.write_all(bytes),
-            Line::Local(stream) => stream.write_all(bytes),
+            PolledLine::Tcp(stream) => stream.write_all(bytes),
+            PolledLine::Local(stream) => stream.write_all(bytes),
         }
     }
 
     pub(super) fn source(&mut self) -> &mut dyn Source {
         match self {
-            Line::Tcp(stream) => stream,
-            Line::Local(stream) => stream,
+            PolledLine::Tcp(stream) => stream,
+            PolledLine::Local(stream) => stream,
         }
     }
 }
 
-/// One of the crowd.
-pub(super) struct Subscriber {
-    pub(super) kind: Kind,
-    pub(super) wire: Wire,
+/// One subscriber of the crowd.
+pub(super) struct SoakSubscriber {
+    pub(super) kind: SoakBehavior,
+    pub(super) wire: SubscriberWire,
     pub(super) capabilities: Value,
-    pub(super) presence: Presence,
+    pub(super) presence: SoakPresence,
     /// Whether it has been connected at least once.
     pub(super) has_come: bool,
-    pub(super) hearing: Hearing,
+    pub(super) hearing: DeliveryCheck,
     /// Empty before it subscribed.
     pub(super) subscription_id: String,
-    /// Empty before it heard anything.
+    /// Empty before it received an event.
     pub(super) last_event_id: String,
-    /// The beginning of something that has not come whole.
+    /// The beginning of an incomplete frame.
     pub(super) read: Vec<u8>,
-    /// When it does something else.
+    /// When it acts next.
     pub(super) due: Option<Instant>,
-    pub(super) random: Random,
+    pub(super) random: SeededRandom,
 }
 
-impl Subscriber {
+impl SoakSubscriber {
     pub(super) fn new(place: usize) -> Self {
-        let kind = Kind::of(place);
-        Subscriber {
+        let kind = SoakBehavior::of(place);
+        SoakSubscriber {
             kind,
-            wire: [Wire::Stream, Wire::WebSocket, Wire::Local][place % 3],
+            wire: [SubscriberWire::Stream, SubscriberWire::WebSocket, SubscriberWire::Local]
+                [place % 3],
             capabilities: kind.capabilities(place),
-            presence: Presence::Away,
+            presence: SoakPresence::Away,
             has_come: false,
             hearing: kind.hearing(),
             subscription_id: String::new(),
             last_event_id: String::new(),
             read: Vec::new(),
             due: None,
-            random: Random::new(place as u64),
+            random: SeededRandom::new(place as u64),
         }
     }
 
-    /// Where it left off, if it was here.
-    pub(super) fn resume(&self) -> Option<Resume> {
-        (!self.subscription_id.is_empty()).then(|| Resume {
+    /// The point from which it resumes, if it was subscribed.
+    pub(super) fn resume(&self) -> Option<ResumeFrom> {
+        (!self.subscription_id.is_empty()).then(|| ResumeFrom {
             subscription_id: self.subscription_id.clone(),
             last_event_id: self.last_event_id.clone(),
         })
     }
 
-    /// When it does something else, if it is here from now on.
+    /// Schedules its next act, counted from now.
     pub(super) fn stay(&mut self) {
         let time = self.kind.stays(&mut self.random);
         self.due = time.map(|time| Instant::now() + time);
     }
 
-    /// It is somebody new from now on, who heard nothing.
-    pub(super) fn begin_anew(&mut self) {
+    /// Turns it into a new subscriber that has not received anything.
+    pub(super) fn become_new(&mut self) {
         self.hearing = self.kind.hearing();
         self.subscription_id.clear();
         self.last_event_id.clear();

@@ -1,5 +1,5 @@
-//! The `aaep validate` command on a large capture, beside what reading and parsing the same file
-//! costs this process. The four take turns.
+//! The `aaep validate` command on a large capture, compared with what reading and parsing the same
+//! file costs this process. The four subjects take turns.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 use aaep::Mode;
 use serde_json::Value as Json;
 
-use super::{Found, Options};
+use super::{ValidateBenchOptions, ValidateFindings};
 use crate::capture::{WRONG_EVENT, push_event};
-use crate::table::{Amount, Block, Report};
+use crate::table::{BenchReport, NamedAmount, ReportBlock};
 use crate::timing::float;
 
 const RUNS: usize = 3;
 
-/// How often the memory of the command is looked at.
+/// How often to read the memory of the command.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How often a long wait says how far it is.
+/// How often a long wait reports its progress.
 const PROGRESS: Duration = Duration::from_secs(4);
 
-/// Writes the capture, runs the command on it, and removes it unless it is to be kept.
+/// Writes the capture, runs the command on it, and removes it unless it should be kept.
 pub(super) fn measure(
-    options: &Options,
-    found: &mut Found,
-    report: &mut Report,
+    options: &ValidateBenchOptions,
+    found: &mut ValidateFindings,
+    report: &mut BenchReport,
 ) -> Result<(), String> {
     let binary = match &options.binary {
         Some(path) => path.clone(),
@@ -38,7 +38,7 @@ pub(super) fn measure(
     let folder = target_folder()?.join("bench");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("{} could not be made: {error}", folder.display()))?;
-    refuses_what_is_wrong(&binary, &folder)?;
+    check_that_it_refuses(&binary, &folder)?;
     let path = folder.join("capture.jsonl");
     let result = write_capture(&path, options.events, report)
         .map_err(|error| format!("the capture could not be written: {error}"))
@@ -52,15 +52,15 @@ pub(super) fn measure(
     result
 }
 
-/// The folder that builds go to.
+/// The target folder of builds.
 pub(super) fn target_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("no own path: {error}"))?;
     let folder = program.ancestors().nth(2).map(Path::to_owned);
     folder.ok_or_else(|| format!("{} is in no build folder", program.display()))
 }
 
-/// The command beside this program, built first if it is not there.
-fn find_binary(report: &mut Report) -> Result<PathBuf, String> {
+/// The command next to this program; builds it first if it does not exist.
+fn find_binary(report: &mut BenchReport) -> Result<PathBuf, String> {
     let name = format!("aaep{}", std::env::consts::EXE_SUFFIX);
     let binary = target_folder()?.join("release").join(name);
     if !binary.exists() {
@@ -77,12 +77,12 @@ fn find_binary(report: &mut Report) -> Result<PathBuf, String> {
     Ok(binary)
 }
 
-/// A command that passes everything would be fast and worth nothing.
-fn refuses_what_is_wrong(binary: &Path, folder: &Path) -> Result<(), String> {
+/// Checks that the command rejects a wrong event: one that passes everything would be fast and worthless.
+fn check_that_it_refuses(binary: &Path, folder: &Path) -> Result<(), String> {
     let path = folder.join("wrong.jsonl");
     std::fs::write(&path, WRONG_EVENT).map_err(|error| format!("{}: {error}", path.display()))?;
     let run = run_binary(binary, &path);
-    // It is one line in a folder that `cargo clean` removes.
+    // If this fails, one line stays in a folder that `cargo clean` removes.
     let _ = std::fs::remove_file(&path);
     match run?.code {
         Some(0) => Err(format!("{} passes an event that is not valid", binary.display())),
@@ -91,8 +91,8 @@ fn refuses_what_is_wrong(binary: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes so many events; how many bytes they take.
-fn write_capture(path: &Path, events: u64, report: &mut Report) -> std::io::Result<u64> {
+/// Writes this many events. Returns their size in bytes.
+fn write_capture(path: &Path, events: u64, report: &mut BenchReport) -> std::io::Result<u64> {
     report.say(format!("\nWriting a capture of {events} events to {}.", path.display()));
     let mut file = File::create(path)?;
     let mut bytes = 0;
@@ -116,7 +116,7 @@ fn write_capture(path: &Path, events: u64, report: &mut Report) -> std::io::Resu
 }
 
 /// The seconds of each run, and the memory of the command.
-struct Runs {
+struct CaptureRuns {
     bytes: u64,
     command: Vec<f64>,
     lines: Vec<f64>,
@@ -125,9 +125,9 @@ struct Runs {
     peak_bytes: Option<u64>,
 }
 
-fn take_turns(binary: &Path, path: &Path, bytes: u64) -> Result<Runs, String> {
+fn take_turns(binary: &Path, path: &Path, bytes: u64) -> Result<CaptureRuns, String> {
     let cannot_read = |error| format!("{} could not be read: {error}", path.display());
-    let mut runs = Runs {
+    let mut runs = CaptureRuns {
         bytes,
         command: Vec::new(),
         lines: Vec::new(),
@@ -151,20 +151,26 @@ fn take_turns(binary: &Path, path: &Path, bytes: u64) -> Result<Runs, String> {
     Ok(runs)
 }
 
-impl Runs {
-    fn tell(&self, binary: &Path, events: u64, found: &mut Found, report: &mut Report) {
+impl CaptureRuns {
+    fn tell(
+        &self,
+        binary: &Path,
+        events: u64,
+        found: &mut ValidateFindings,
+        report: &mut BenchReport,
+    ) {
         let speed = |seconds: f64| float(self.bytes) / 1e6 / seconds;
         let speeds = |times: &[f64]| {
             let (best, median) = best_and_median(times);
             vec![
-                Amount::new("median", speed(median), "MB/s"),
-                Amount::new("best", speed(best), "MB/s"),
+                NamedAmount::new("median", speed(median), "MB/s"),
+                NamedAmount::new("best", speed(best), "MB/s"),
             ]
         };
         let median = |times: &[f64]| best_and_median(times).1;
         let ours = median(&self.command);
-        let per_second = |seconds: f64| Amount::only(float(events) / seconds, "per second");
-        let mut block = Block::new(format!(
+        let per_second = |seconds: f64| NamedAmount::only(float(events) / seconds, "per second");
+        let mut block = ReportBlock::new(format!(
             "End to end: {} on {events} events, {:.1} MB, {RUNS} runs in turns",
             binary.display(),
             float(self.bytes) / 1e6
@@ -174,14 +180,14 @@ impl Runs {
         block.line("Reading and counting lines, here", speeds(&self.lines));
         block.line("serde_json line by line, one core, here", speeds(&self.parse));
         block.line("aaep::read line by line, one core, here", speeds(&self.read));
-        let ratio = |times: &[f64]| vec![Amount::times(median(times), ours)];
+        let ratio = |times: &[f64]| vec![NamedAmount::times(median(times), ours)];
         block.line("aaep validate against counting lines", ratio(&self.lines));
         block.line("aaep validate against serde_json", ratio(&self.parse));
         block.line("aaep validate against aaep::read on one core", ratio(&self.read));
         found.mb_per_second = Some(speed(ours));
         found.memory_mb = self.peak_bytes.map(|bytes| float(bytes) / 1e6);
         if let Some(memory) = found.memory_mb {
-            block.line("Peak memory of aaep validate", vec![Amount::only(memory, "MB")]);
+            block.line("Peak memory of aaep validate", vec![NamedAmount::only(memory, "MB")]);
         }
         report.add(&block);
         if found.memory_mb.is_none() {
@@ -211,7 +217,7 @@ fn count_lines(path: &Path) -> std::io::Result<u64> {
         if filled == 0 {
             return Ok(lines);
         }
-        // 255 at a time fit a byte, which lets the compiler count many at once.
+        // 255 at a time fit into a byte, which lets the compiler vectorize the loop.
         let in_some = |some: &[u8]| some.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
         lines += buffer[..filled].chunks(255).map(|some| u64::from(in_some(some))).sum::<u64>();
     }
@@ -225,7 +231,7 @@ fn read_lines(path: &Path) -> std::io::Result<u64> {
     each_line(path, |line| aaep::read(line, Mode::Strict).is_valid())
 }
 
-/// How many lines are right.
+/// The number of lines for which `is_right` holds.
 fn each_line(path: &Path, mut is_right: impl FnMut(&[u8]) -> bool) -> std::io::Result<u64> {
     let mut file = BufReader::with_capacity(1 << 18, File::open(path)?);
     let mut line = Vec::new();
@@ -238,13 +244,13 @@ fn each_line(path: &Path, mut is_right: impl FnMut(&[u8]) -> bool) -> std::io::R
 }
 
 /// One run of the command.
-struct Run {
+struct CommandRun {
     code: Option<i32>,
     seconds: f64,
     peak_bytes: Option<u64>,
 }
 
-fn run_binary(binary: &Path, path: &Path) -> Result<Run, String> {
+fn run_binary(binary: &Path, path: &Path) -> Result<CommandRun, String> {
     let failed = |error| format!("{} could not be run: {error}", binary.display());
     let start = Instant::now();
     let mut child = Command::new(binary)
@@ -263,11 +269,11 @@ fn run_binary(binary: &Path, path: &Path) -> Result<Run, String> {
         let seconds = start.elapsed().as_secs_f64();
         is_done.store(true, Ordering::Relaxed);
         let peak_bytes = watcher.join().ok().flatten();
-        Ok(Run { code: status.map_err(failed)?.code(), seconds, peak_bytes })
+        Ok(CommandRun { code: status.map_err(failed)?.code(), seconds, peak_bytes })
     })
 }
 
-/// The most memory that a process had, in bytes, as Linux counts it; looked at until it is done.
+/// The peak memory of a process in bytes, as Linux counts it; polled until the process is done.
 fn watch_memory(id: u32, is_done: &AtomicBool) -> Option<u64> {
     let mut peak = None;
     while !is_done.load(Ordering::Relaxed) {

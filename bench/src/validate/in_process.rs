@@ -1,5 +1,5 @@
-//! Single events on one core of this process: the types of this project beside `serde_json` and the
-//! jsonschema crate, which is the fastest other way in Rust that we know.
+//! Single events on one core of this process: the types of this project compared with `serde_json`
+//! and with the jsonschema crate, which is the fastest alternative in Rust that we know.
 
 use std::hint::black_box;
 
@@ -7,15 +7,18 @@ use aaep::{Mode, SchemaFile};
 use jsonschema::{Registry, Validator};
 use serde_json::Value as Json;
 
-use super::Found;
-use crate::sample::{Sample, samples};
-use crate::table::{Amount, Block, Report};
-use crate::timing::{Spread, Turns};
+use super::ValidateFindings;
+use crate::sample::{MessageSample, samples};
+use crate::table::{BenchReport, NamedAmount, ReportBlock};
+use crate::timing::{TurnPlan, ValueSpread};
 
-const TURNS: Turns = Turns { rounds: 800, batch: 100 };
+const TURNS: TurnPlan = TurnPlan { rounds: 800, batch: 100 };
 
-/// Measures every sample; the first is the one that the targets speak of.
-pub(super) fn measure(found: &mut Found, report: &mut Report) -> Result<(), String> {
+/// Measures every sample; the targets refer to the first one.
+pub(super) fn measure(
+    found: &mut ValidateFindings,
+    report: &mut BenchReport,
+) -> Result<(), String> {
     let schemas = aaep::schemas();
     let registry = registry(&schemas)?;
     report.say(format!(
@@ -44,7 +47,7 @@ fn registry(schemas: &[SchemaFile]) -> Result<Registry<'static>, String> {
 }
 
 fn validator(
-    sample: &Sample,
+    sample: &MessageSample,
     schemas: &[SchemaFile],
     registry: &Registry<'_>,
 ) -> Result<Validator, String> {
@@ -58,23 +61,23 @@ fn validator(
         .map_err(|error| error.to_string())
 }
 
-struct Times {
-    read: Spread,
-    is_valid: Spread,
-    errors: Spread,
-    parse: Spread,
-    write: Spread,
+struct SampleTimes {
+    read: ValueSpread,
+    is_valid: ValueSpread,
+    errors: ValueSpread,
+    parse: ValueSpread,
+    write: ValueSpread,
 }
 
-impl Times {
-    fn block(&self, sample: &str) -> Block {
-        let mut block = Block::new(format!("{sample}, time per event"));
+impl SampleTimes {
+    fn block(&self, sample: &str) -> ReportBlock {
+        let mut block = ReportBlock::new(format!("{sample}, time per event"));
         block.line("aaep::read, strict", self.read.amounts());
         block.line("serde_json and jsonschema, is_valid", self.is_valid.amounts());
         block.line("serde_json and jsonschema, all errors", self.errors.amounts());
         block.line("serde_json, parsing alone", self.parse.amounts());
         block.line("Writing the message, serde_json::to_vec", self.write.amounts());
-        let ratio = |other: Spread| vec![Amount::times(other.median, self.read.median)];
+        let ratio = |other: ValueSpread| vec![NamedAmount::times(other.median, self.read.median)];
         block.line("aaep::read against is_valid", ratio(self.is_valid));
         block.line("aaep::read against all errors", ratio(self.errors));
         block.line("aaep::read against parsing alone", ratio(self.parse));
@@ -82,7 +85,7 @@ impl Times {
     }
 }
 
-fn time(sample: &Sample, validator: &Validator) -> Result<Times, String> {
+fn time(sample: &MessageSample, validator: &Validator) -> Result<SampleTimes, String> {
     let bytes = sample.bytes.as_slice();
     let parse = || serde_json::from_slice::<Json>(black_box(bytes));
     let reading = aaep::read(bytes, Mode::Strict);
@@ -111,5 +114,5 @@ fn time(sample: &Sample, validator: &Validator) -> Result<Times, String> {
             black_box(serde_json::to_vec(black_box(&message)).is_ok());
         },
     ]);
-    Ok(Times { read, is_valid, errors, parse, write })
+    Ok(SampleTimes { read, is_valid, errors, parse, write })
 }

@@ -1,4 +1,4 @@
-//! The same events with Python's jsonschema, in a child process; ours are timed before and after it.
+//! The same events with Python's jsonschema, in a child process. Our own reader is timed before and after it.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,31 @@ use std::process::{Command, Stdio};
 use aaep::Mode;
 use serde_json::{Value as Json, json};
 
-use super::Found;
-use crate::sample::{Sample, samples};
-use crate::table::{Amount, Block, Report};
-use crate::timing::{Spread, Turns};
+use super::ValidateFindings;
+use crate::sample::{MessageSample, samples};
+use crate::table::{BenchReport, NamedAmount, ReportBlock};
+use crate::timing::{TurnPlan, ValueSpread};
 
 const SCRIPT: &str = include_str!("python.py");
 
-const TURNS: Turns = Turns { rounds: 150, batch: 200 };
+const TURNS: TurnPlan = TurnPlan { rounds: 150, batch: 200 };
 
-/// Measures every sample; the first is the one that the targets speak of.
-pub(super) fn measure(found: &mut Found, report: &mut Report) -> Result<(), String> {
+/// Measures every sample; the targets refer to the first one.
+pub(super) fn measure(
+    found: &mut ValidateFindings,
+    report: &mut BenchReport,
+) -> Result<(), String> {
     let python = find_python(report)?;
     let folder = std::env::temp_dir().join(format!("aaep-bench-{}", std::process::id()));
     let samples = samples();
-    let before: Vec<Spread> = samples.iter().map(time_ours).collect();
+    let before: Vec<ValueSpread> = samples.iter().map(time_ours).collect();
     let result = write_files(&folder, &samples)
         .map_err(|error| format!("the files for Python could not be written: {error}"))
         .and_then(|()| run_script(&python, &folder));
-    // A folder that stays behind in the system's own place for such does no harm.
+    // If this fails, a folder stays in the system's temporary directory, which does no harm.
     let _ = std::fs::remove_dir_all(&folder);
     let result = result?;
-    let after: Vec<Spread> = samples.iter().map(time_ours).collect();
+    let after: Vec<ValueSpread> = samples.iter().map(time_ours).collect();
 
     report.say(format!(
         "\nWith Python {}, jsonschema {}, in {}.",
@@ -42,14 +45,14 @@ pub(super) fn measure(found: &mut Found, report: &mut Report) -> Result<(), Stri
             return Err(format!("Python said nothing of {}", sample.label));
         };
         let ours = f64::midpoint(before[index].median, after[index].median);
-        let mut block = Block::new(format!("{}, time per event", sample.label));
+        let mut block = ReportBlock::new(format!("{}, time per event", sample.label));
         let around = vec![
-            Amount::new("median before Python", before[index].median, "ns"),
-            Amount::new("after it", after[index].median, "ns"),
+            NamedAmount::new("median before Python", before[index].median, "ns"),
+            NamedAmount::new("after it", after[index].median, "ns"),
         ];
         block.line("aaep::read, strict", around);
-        block.line("Python, json.loads and validate", Spread { median, p99 }.amounts());
-        block.line("aaep::read against Python", vec![Amount::times(median, ours)]);
+        block.line("Python, json.loads and validate", ValueSpread { median, p99 }.amounts());
+        block.line("aaep::read against Python", vec![NamedAmount::times(median, ours)]);
         report.add(&block);
         if index == 0 {
             found.python_ratio = Some(median / ours);
@@ -58,14 +61,14 @@ pub(super) fn measure(found: &mut Found, report: &mut Report) -> Result<(), Stri
     Ok(())
 }
 
-fn time_ours(sample: &Sample) -> Spread {
+fn time_ours(sample: &MessageSample) -> ValueSpread {
     let [spread] = TURNS.run([&mut || {
         black_box(aaep::read(black_box(&sample.bytes), Mode::Strict));
     }]);
     spread
 }
 
-fn write_files(folder: &Path, samples: &[Sample]) -> std::io::Result<()> {
+fn write_files(folder: &Path, samples: &[MessageSample]) -> std::io::Result<()> {
     let schemas = aaep::schemas();
     std::fs::create_dir_all(folder)?;
     let all: Vec<&Json> = schemas.iter().map(|file| &file.schema).collect();
@@ -98,8 +101,8 @@ fn run_script(python: &Path, folder: &Path) -> Result<Json, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("Python's answer: {error}"))
 }
 
-/// A Python that has jsonschema; one of our own if no other has it.
-fn find_python(report: &mut Report) -> Result<PathBuf, String> {
+/// Finds a Python that has jsonschema, or else sets up one of our own.
+fn find_python(report: &mut BenchReport) -> Result<PathBuf, String> {
     let own = super::end_to_end::target_folder()?.join("bench-venv");
     let own_python = own.join("bin/python");
     let ready = [Path::new("python3"), Path::new("/usr/bin/python3"), &own_python];

@@ -1,4 +1,5 @@
-//! Agents: what they publish, when, and how they take answers. Well-behaved, chatty or wrong.
+//! Simulated agents: what they publish and when, and how they react to answers. They are
+//! well-behaved, chatty or wrong.
 
 mod consent;
 mod plan;
@@ -10,61 +11,65 @@ use aaep::{Event, Message, Mode, ReplyToken};
 use aaep_engine::{AgentTags, Input, Principal, Resolution};
 use serde_json::{Value, json};
 
-use crate::rng::Rng;
-use crate::truth::Truth;
-use consent::Deed;
-use plan::{Act, End};
+use crate::rng::SeededRng;
+use crate::truth::WorldTruth;
+use consent::IntendedAction;
+use plan::{PlannedAct, PlannedEnd};
 use said::state_maximum;
 
 /// How an agent behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
-    /// Keeps the rules and takes its time.
+pub enum AgentManner {
+    /// Follows the rules and takes its time.
     WellBehaved,
-    /// Keeps the rules, and never stops talking.
+    /// Follows the rules and never stops talking.
     Chatty,
-    /// Breaks the rules now and then.
+    /// Sometimes breaks the rules.
     Wrong,
 }
 
-/// One agent, and what it is at.
+/// One simulated agent and its current session.
 #[derive(Debug)]
-pub struct Agent {
-    /// Its number, as the hub knows it.
+pub struct SimulatedAgent {
+    /// The principal under which the hub knows it.
     pub key: Principal,
-    /// What it is called.
+    /// Its name in stories and in its events.
     pub name: String,
-    manner: Manner,
-    session: Option<Session>,
+    manner: AgentManner,
+    session: Option<SimulatedSession>,
     sessions_left: u64,
-    /// The last moment that it stamped: its own clock never goes back.
+    /// The last timestamp that it wrote. Its own clock never goes back.
     last_ms: i64,
     counter: u64,
-    /// Things said before, for an agent that repeats itself.
+    /// Earlier events, for an agent that repeats itself.
     said: Vec<Event>,
     used_token: Option<ReplyToken>,
     is_stopping: bool,
 }
 
 #[derive(Debug)]
-struct Session {
+struct SimulatedSession {
     id: String,
     state: String,
-    acts: VecDeque<Act>,
-    /// The question that it waits for, and since how many turns.
+    acts: VecDeque<PlannedAct>,
+    /// The ask that it waits for, and for how many turns it has waited.
     waits_for: Option<(ReplyToken, u64)>,
-    /// What it will do when it is accepted, right or wrong.
-    intends: Option<Deed>,
-    /// What it did last, or tried to do.
-    did: Option<Deed>,
+    /// The action that it will take if the ask is accepted, which may differ from what was asked.
+    intends: Option<IntendedAction>,
+    /// The action that it last took or tried to take.
+    did: Option<IntendedAction>,
 }
 
-impl Agent {
-    /// An agent that has said nothing yet.
-    pub fn new(key: Principal, rng: &mut Rng) -> Self {
-        let manner =
-            *rng.pick(&[Manner::WellBehaved, Manner::WellBehaved, Manner::Chatty, Manner::Wrong]);
-        Agent {
+impl SimulatedAgent {
+    /// Creates an agent that has not published anything yet.
+    pub fn new(key: Principal, rng: &mut SeededRng) -> Self {
+        let manner = *rng.pick(&[
+            AgentManner::WellBehaved,
+            AgentManner::WellBehaved,
+            AgentManner::Chatty,
+            AgentManner::Wrong,
+        ]);
+        SimulatedAgent {
             key,
             name: format!("agent-{key}"),
             manner,
@@ -78,39 +83,43 @@ impl Agent {
         }
     }
 
-    /// The agent that speaks when all others are done.
-    pub fn last(rng: &mut Rng) -> Self {
-        Agent { manner: Manner::WellBehaved, sessions_left: 1, ..Agent::new(990, rng) }
+    /// Creates the agent that runs the last session, after all others have finished.
+    pub fn last(rng: &mut SeededRng) -> Self {
+        SimulatedAgent {
+            manner: AgentManner::WellBehaved,
+            sessions_left: 1,
+            ..SimulatedAgent::new(990, rng)
+        }
     }
 
-    /// An agent that begins as many sessions as it can.
-    pub fn hog(rng: &mut Rng) -> Self {
-        Agent { sessions_left: u64::MAX, ..Agent::new(970, rng) }
+    /// Creates an agent that begins as many sessions as it can.
+    pub fn hog(rng: &mut SeededRng) -> Self {
+        SimulatedAgent { sessions_left: u64::MAX, ..SimulatedAgent::new(970, rng) }
     }
 
     /// How it behaves.
-    pub fn manner(&self) -> Manner {
+    pub fn manner(&self) -> AgentManner {
         self.manner
     }
 
-    /// No more sessions, and the one that runs comes to its end.
+    /// Lets the agent finish its session and begin no other.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// After how long it does something again; nothing if it is done for good.
-    pub fn pause_us(&self, rng: &mut Rng) -> Option<u64> {
+    /// How long it pauses before it acts again; none if it has finished.
+    pub fn pause_us(&self, rng: &mut SeededRng) -> Option<u64> {
         if self.session.is_none() && (self.sessions_left == 0 || self.is_stopping) {
             return None;
         }
         Some(match self.manner {
-            Manner::Chatty => rng.between(0, 60_000),
+            AgentManner::Chatty => rng.between(0, 60_000),
             _ => rng.between(5_000, 900_000),
         })
     }
 
-    /// A question of its own was settled.
-    pub fn hear(&mut self, token: &ReplyToken, resolution: &Resolution) {
+    /// Tells the agent the outcome of one of its asks.
+    pub fn learn_outcome(&mut self, token: &ReplyToken, resolution: &Resolution) {
         let Some(session) = &mut self.session else { return };
         if session.waits_for.as_ref().is_none_or(|(waits, _)| waits != token) {
             return;
@@ -123,9 +132,9 @@ impl Agent {
         }
     }
 
-    /// Does the next thing.
-    pub fn act(&mut self, unix_us: i64, rng: &mut Rng, truth: &mut Truth) -> Vec<Input> {
-        if self.manner == Manner::Wrong && rng.chance(15) {
+    /// Takes the next action.
+    pub fn act(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &mut WorldTruth) -> Vec<Input> {
+        if self.manner == AgentManner::Wrong && rng.chance(15) {
             return self.blunder(unix_us, rng, truth).into_iter().collect();
         }
         if self.session.is_none() {
@@ -137,7 +146,7 @@ impl Agent {
         if let Some(input) = self.wait(unix_us, rng) {
             return input;
         }
-        let burst = if self.manner == Manner::Chatty { rng.between(1, 4) } else { 1 };
+        let burst = if self.manner == AgentManner::Chatty { rng.between(1, 4) } else { 1 };
         let mut inputs = Vec::new();
         for _ in 0..burst {
             inputs.extend(self.next(unix_us, rng, truth));
@@ -148,8 +157,8 @@ impl Agent {
         inputs
     }
 
-    /// An agent that asked waits, unless it loses patience.
-    fn wait(&mut self, unix_us: i64, rng: &mut Rng) -> Option<Vec<Input>> {
+    /// Waits for an open ask, until the agent loses patience.
+    fn wait(&mut self, unix_us: i64, rng: &mut SeededRng) -> Option<Vec<Input>> {
         let principal = self.key;
         let session = self.session.as_mut()?;
         let (token, turns) = session.waits_for.as_mut()?;
@@ -160,7 +169,7 @@ impl Agent {
             return Some(match rng.below(3) {
                 0 => vec![Input::Withdraw { principal, reply_token }],
                 1 => self.change_state(unix_us, "awaiting_input", "thinking").into_iter().collect(),
-                _ => self.end(unix_us, End::Cancelled).into_iter().collect(),
+                _ => self.end(unix_us, PlannedEnd::Cancelled).into_iter().collect(),
             });
         }
         Some(Vec::new())
@@ -170,12 +179,12 @@ impl Agent {
     ///
     /// # Panics
     /// Never: a start is valid.
-    pub fn start(&mut self, unix_us: i64, rng: &mut Rng) -> Input {
+    pub fn start(&mut self, unix_us: i64, rng: &mut SeededRng) -> Input {
         self.sessions_left -= 1;
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);
-        let acts = plan::plan(rng, self.manner == Manner::Chatty);
-        self.session = Some(Session {
+        let acts = plan::plan(rng, self.manner == AgentManner::Chatty);
+        self.session = Some(SimulatedSession {
             id,
             state: "idle".to_owned(),
             acts,
@@ -188,43 +197,46 @@ impl Agent {
         self.publish(unix_us, "session.started", words).expect("a start is valid")
     }
 
-    /// The next thing of the plan.
-    fn next(&mut self, unix_us: i64, rng: &mut Rng, truth: &mut Truth) -> Option<Input> {
+    /// Carries out the next act of the plan.
+    fn next(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &mut WorldTruth) -> Option<Input> {
         let number = self.count();
         let is_stopping = self.is_stopping;
         let session = self.session.as_mut()?;
-        let act = session.acts.pop_front().unwrap_or(Act::End(End::Completed));
+        let act = session.acts.pop_front().unwrap_or(PlannedAct::End(PlannedEnd::Completed));
         match act {
-            Act::State(to) => {
+            PlannedAct::State(to) => {
                 let from = session.state.clone();
                 if from == to {
                     return None;
                 }
                 self.change_state(unix_us, &from, to)
             }
-            Act::Progress => {
+            PlannedAct::Progress => {
                 let percent = rng.below(101);
                 let urgency = *rng.pick(&["normal", "background"]);
                 let words = json!({"progress": {"percent": percent}, "urgency": urgency,
                     "summary_normal": format!("{percent} percent done.")});
                 self.publish(unix_us, "progress.updated", words)
             }
-            Act::Tool => {
-                session.acts.push_front(Act::Finish { call: number });
+            PlannedAct::Tool => {
+                session.acts.push_front(PlannedAct::Finish { call: number });
                 let words = json!({"tool": "search", "irreversible": false,
                     "summary_normal": "Searching the time table.",
                     "tool_call_id": format!("call_{number}")});
                 self.publish(unix_us, "tool.invoked", words)
             }
-            Act::Do { call, deed } => self.publish(unix_us, "tool.invoked", deed.words(call)),
-            Act::Finish { call } => {
+            PlannedAct::Do { call, deed } => {
+                self.publish(unix_us, "tool.invoked", deed.words(call))
+            }
+            PlannedAct::Finish { call } => {
                 let status = if rng.chance(80) { "success" } else { "error" };
                 let words = json!({"tool": "search", "status": status,
                     "tool_call_id": format!("call_{call}")});
                 self.publish(unix_us, "tool.completed", words)
             }
-            Act::Output => {
-                let sentences = rng.size(1, if self.manner == Manner::Chatty { 16 } else { 6 });
+            PlannedAct::Output => {
+                let sentences =
+                    rng.size(1, if self.manner == AgentManner::Chatty { 16 } else { 6 });
                 let output = rng.chance(70).then(|| format!("out_{number}"));
                 let session_id = session.id.clone();
                 let chunks = truth.write(&session_id, output.as_deref(), sentences, rng);
@@ -234,22 +246,23 @@ impl Agent {
                 let mut language = None;
                 let mut acts = Vec::new();
                 for (at, (position, chunk, begins)) in chunks.into_iter().enumerate() {
-                    // Only between sentences, where everyone agrees on what a full stop means.
+                    // The language changes only between sentences, where every reader agrees on
+                    // what a full stop means.
                     if begins && rng.chance(15) {
                         language = if language.is_none() { Some("en-GB") } else { None };
                     }
                     if begins && rng.chance(10) {
-                        acts.push(Act::Confirm);
+                        acts.push(PlannedAct::Confirm);
                     }
                     let (output, complete) = (output.clone(), at + 1 == count);
-                    acts.push(Act::Chunk { output, position, chunk, complete, language });
+                    acts.push(PlannedAct::Chunk { output, position, chunk, complete, language });
                 }
                 for act in acts.into_iter().rev() {
                     session.acts.push_front(act);
                 }
                 self.next(unix_us, rng, truth)
             }
-            Act::Chunk { output, position, chunk, complete, language } => {
+            PlannedAct::Chunk { output, position, chunk, complete, language } => {
                 let mut words = json!({"chunk": chunk, "position": position, "complete": complete});
                 if let Some(language) = language {
                     words["language"] = language.into();
@@ -259,15 +272,15 @@ impl Agent {
                 }
                 self.publish(unix_us, "output.streaming", words)
             }
-            Act::Confirm | Act::Clarify if is_stopping => None,
-            Act::Confirm => self.confirm(unix_us, number, rng),
-            Act::Clarify => self.clarify(unix_us, number, rng),
-            Act::Handoff => {
+            PlannedAct::Confirm | PlannedAct::Clarify if is_stopping => None,
+            PlannedAct::Confirm => self.confirm(unix_us, number, rng),
+            PlannedAct::Clarify => self.clarify(unix_us, number, rng),
+            PlannedAct::Handoff => {
                 let words = json!({"reason": "A person should look at this.",
                     "target_kind": "human", "urgency": "critical"});
                 self.publish(unix_us, "handoff.requested", words)
             }
-            Act::End(end) => self.end(unix_us, end),
+            PlannedAct::End(end) => self.end(unix_us, end),
         }
     }
 
@@ -277,7 +290,7 @@ impl Agent {
         self.publish(unix_us, "state.changed", json!({"from_state": from, "to_state": to}))
     }
 
-    fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut Rng) -> Option<Input> {
+    fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<Input> {
         let token = format!("rpl_{:04}{number:012}", self.key);
         let (mut words, deed) = consent::ask(self, &token, number, rng);
         state_maximum(&mut words, rng);
@@ -288,7 +301,7 @@ impl Agent {
         self.publish(unix_us, "awaiting.confirmation", words)
     }
 
-    fn clarify(&mut self, unix_us: i64, number: u64, rng: &mut Rng) -> Option<Input> {
+    fn clarify(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<Input> {
         let token = format!("rpl_{:04}{number:012}", self.key);
         let mut words = json!({"question": format!("Which train, {}?", self.name),
             "reply_token": token, "timeout_seconds": *rng.pick(&[2, 5, 15]), "urgency": "critical"});
@@ -311,15 +324,15 @@ impl Agent {
         }
     }
 
-    fn end(&mut self, unix_us: i64, end: End) -> Option<Input> {
+    fn end(&mut self, unix_us: i64, end: PlannedEnd) -> Option<Input> {
         let (name, words) = match end {
-            End::Completed => ("session.completed", json!({"summary_normal": "Done."})),
-            End::Errored => (
+            PlannedEnd::Completed => ("session.completed", json!({"summary_normal": "Done."})),
+            PlannedEnd::Errored => (
                 "session.errored",
                 json!({"error_category": "transient", "summary_normal": "The line broke.",
                     "urgency": "critical"}),
             ),
-            End::Cancelled => (
+            PlannedEnd::Cancelled => (
                 "session.cancelled",
                 json!({"cancelled_by": "user", "summary_normal": "Called off."}),
             ),
@@ -329,18 +342,18 @@ impl Agent {
         input
     }
 
-    /// Something that the hub must refuse, or at least survive.
-    fn blunder(&mut self, unix_us: i64, rng: &mut Rng, truth: &Truth) -> Option<Input> {
+    /// Publishes something that the hub must refuse, or at least survive.
+    fn blunder(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &WorldTruth) -> Option<Input> {
         let number = self.count();
         if let Some(event) = self.said.last().filter(|_| rng.chance(30)) {
-            // The same again, or as another agent.
+            // The same event again, from this agent or from another one.
             let principal = if rng.chance(50) { self.key } else { self.key + 1 };
             let tags = AgentTags::default();
             return Some(Input::Publish { principal, tags, event: Box::new(event.clone()) });
         }
         match rng.below(5) {
             0 => {
-                let words = Deed::unasked(&self.name, number, rng).words(number);
+                let words = IntendedAction::unasked(&self.name, number, rng).words(number);
                 self.publish(unix_us, "tool.invoked", words)
             }
             1 => {
@@ -356,7 +369,7 @@ impl Agent {
                 self.publish(unix_us, "awaiting.confirmation", words)
             }
             3 => {
-                // A word in a session that is not its own, or is over.
+                // An event in a session that belongs to another agent or has ended.
                 let session = truth.any_session(rng)?;
                 let words = json!({"progress": {"percent": 1}, "session_id": session});
                 self.publish(unix_us, "progress.updated", words)
@@ -369,7 +382,7 @@ impl Agent {
         }
     }
 
-    /// An event of this agent, read as strictly as a hub reads it.
+    /// Builds an event of this agent, and reads it as strictly as a hub does.
     fn publish(&mut self, unix_us: i64, name: &str, mut words: Value) -> Option<Input> {
         let number = self.count();
         self.last_ms = self.last_ms.max(unix_us / 1000);
@@ -391,7 +404,7 @@ impl Agent {
         let Ok(Message::Event(event)) = reading.into_result() else {
             unreachable!("agents here write what a strict reader takes: {event}");
         };
-        if self.manner == Manner::Wrong {
+        if self.manner == AgentManner::Wrong {
             self.said.truncate(3);
             self.said.insert(0, (*event).clone());
         }

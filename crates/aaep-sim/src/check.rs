@@ -1,7 +1,8 @@
-//! Invariants: what must hold after every step, whatever the seed.
+//! Invariants: what must hold after every step, for every seed.
 //!
-//! An invariant sees what went into the hub, what came out, what arrived at subscribers, and what is
-//! true in the world. It never looks into the hub. One file per group below.
+//! An invariant sees the inputs and outputs of the hub, the events that arrived at subscribers, and
+//! the truth of the world. It never looks into the hub. Each file below has one group of
+//! invariants.
 
 pub mod asks;
 pub mod consent;
@@ -25,50 +26,50 @@ use aaep::extension::Delivery;
 use aaep::{Event, SessionId};
 use aaep_engine::{Engine, Frame, Input, Now, Output, Record};
 
-use crate::truth::{Presence, Terms, Truth};
+use crate::truth::{SubscriberPresence, UnderstoodTerms, WorldTruth};
 
 /// An event that the hub sent to one subscriber.
 #[derive(Debug, Clone)]
-pub struct Delivered {
-    /// To which subscription, by the world's number.
+pub struct DeliveredEvent {
+    /// The index of the subscription in the world's truth.
     pub subscription: usize,
-    /// What was sent.
+    /// The frame that was sent.
     pub frame: Arc<Frame>,
-    /// The same, read as a subscriber reads it.
+    /// The event in the frame, as a subscriber reads it.
     pub event: Rc<Event>,
-    /// The terms that held when it was sent.
-    pub terms: Rc<Terms>,
-    /// Why a strict reader would not take it, if so.
+    /// The terms in force when it was sent.
+    pub terms: Rc<UnderstoodTerms>,
+    /// Why a strict reader rejects the frame, if it does.
     pub fault: Option<Rc<str>>,
     /// When it was sent.
     pub sent_us: u64,
 }
 
-/// One input to the hub and all that it did.
+/// One input to the hub and everything that followed from it.
 #[derive(Debug)]
-pub struct Step<'a> {
-    /// When.
+pub struct HubStep<'a> {
+    /// When the hub handled the input.
     pub now: Now,
-    /// What happened.
+    /// The input.
     pub input: &'a Input,
-    /// What the hub said.
+    /// The outputs of the hub.
     pub outputs: &'a [Output],
-    /// The events that it sent, in order.
-    pub delivered: &'a [Delivered],
-    /// The subscription whose presence the input changed, and how it was before.
-    pub changed: Option<(usize, Presence)>,
-    /// When the hub wants to be called again.
+    /// The events that the hub sent, in order.
+    pub delivered: &'a [DeliveredEvent],
+    /// The subscription whose presence the input changed, and its presence before.
+    pub changed: Option<(usize, SubscriberPresence)>,
+    /// When the hub wants its next tick.
     pub deadline: Option<u64>,
-    /// How many bytes it holds for histories and logs.
+    /// The bytes that the hub holds for histories and logs.
     pub memory_bytes: usize,
-    /// The subscriptions that got terms, and whether they are new.
+    /// The subscriptions that were granted terms, and whether they are new.
     pub accepted: &'a [(usize, bool)],
-    /// The subscriptions that came back and cannot be told everything.
+    /// The subscriptions that resumed and cannot receive everything that they missed.
     pub lost: &'a [usize],
 }
 
-impl Step<'_> {
-    /// The events that are part of history from now on.
+impl HubStep<'_> {
+    /// The events that this step recorded.
     pub fn recorded(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.outputs.iter().filter_map(|output| match output {
             Output::Record(Record { event, .. }) => Some(event),
@@ -76,7 +77,7 @@ impl Step<'_> {
         })
     }
 
-    /// Whether the step begins this session.
+    /// Whether this step begins the session.
     pub fn is_first_of(&self, session_id: &SessionId) -> bool {
         self.recorded().any(|event| {
             event.envelope.session_id == *session_id
@@ -84,7 +85,7 @@ impl Step<'_> {
         })
     }
 
-    /// The session that was deleted.
+    /// The session that this step deleted, if any.
     pub fn deleted(&self) -> Option<&SessionId> {
         match self.input {
             Input::DeleteSession { session_id } => Some(session_id),
@@ -92,112 +93,113 @@ impl Step<'_> {
         }
     }
 
-    /// The new subscriptions, each with the one whose stream it goes on with.
+    /// The new subscriptions, each with the one whose stream it continues.
     pub fn newcomers<'t>(
         &'t self,
-        truth: &'t Truth,
+        truth: &'t WorldTruth,
     ) -> impl Iterator<Item = (usize, Option<usize>)> + 't {
         let is_new = self.accepted.iter().filter(|(_, is_new)| *is_new);
         is_new.map(|(at, _)| (*at, truth.subscriptions[*at].resumes))
     }
 
-    /// The subscriptions that were told that something is missing.
+    /// The subscriptions that were told of a gap.
     pub fn gaps(&self) -> impl Iterator<Item = usize> {
-        let has_gap = |it: &&Delivered| {
+        let has_gap = |it: &&DeliveredEvent| {
             Delivery::of(&it.event).is_some_and(|delivery| delivery.gap.is_some())
         };
         let told = self.delivered.iter().filter(has_gap).map(|it| it.subscription);
         told.chain(self.lost.iter().copied())
     }
 
-    /// The subscriptions that did not get all they could in one batch: the rest waits for the next one, not for the rate.
-    pub fn unfinished<'t>(&'t self, truth: &'t Truth) -> impl Iterator<Item = usize> + 't {
+    /// The subscriptions that have more pending events than one batch. Those events wait for the
+    /// next batch, not for the rate.
+    pub fn unfinished<'t>(&'t self, truth: &'t WorldTruth) -> impl Iterator<Item = usize> + 't {
         self.outputs.iter().filter_map(|output| match output {
             Output::More { subscriber } => truth.by_key.get(subscriber).copied(),
             _ => None,
         })
     }
 
-    /// What was sent to one subscription.
-    pub fn to(&self, subscription: usize) -> impl Iterator<Item = &Delivered> {
+    /// The events sent to one subscription.
+    pub fn to(&self, subscription: usize) -> impl Iterator<Item = &DeliveredEvent> {
         self.delivered.iter().filter(move |it| it.subscription == subscription)
     }
 }
 
-/// What an invariant is shown.
+/// A moment that invariants are shown.
 #[derive(Debug)]
-pub enum Moment<'a> {
-    /// The hub handled something.
-    Handled(&'a Step<'a>),
+pub enum WorldMoment<'a> {
+    /// The hub handled an input.
+    Handled(&'a HubStep<'a>),
     /// An event arrived at its subscriber.
-    Arrived(&'a Delivered),
-    /// A connection broke; what was on the wire is lost.
+    Arrived(&'a DeliveredEvent),
+    /// A connection broke; the events on its wire are lost.
     Lost(usize),
-    /// The hub was killed and started again with what it had stored. What it does about that comes next.
+    /// The hub was killed, and started again from its storage. The outputs of the recovery come next.
     Restarted {
-        /// Whether the clock of the machine jumped meanwhile. Then questions have the time that the hub says
-        /// that they have left, which the invariant for that bounds.
+        /// Whether the machine's clock jumped meanwhile. If so, asks have the time left that the
+        /// hub says; another invariant bounds that.
         clock_jumped: bool,
     },
-    /// Everyone came back, everything arrived, and nothing is due any more.
+    /// All subscribers came back, everything arrived, and nothing is due any more.
     Finished,
 }
 
 /// Something that must always hold.
 pub trait Invariant {
-    /// A short name, by which failures are known.
+    /// A short name that identifies the invariant in failures.
     fn name(&self) -> &'static str;
     /// What it demands, in a sentence.
     fn meaning(&self) -> &'static str;
-    /// Looks at what happened; says what is wrong, if something is.
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String>;
+    /// Looks at a moment. Returns a sentence about what is wrong, if anything.
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String>;
 }
 
-/// How many invariants there are.
+/// The number of invariants.
 pub const COUNT: usize = 39;
 
-/// All invariants. The twin is an engine of the same seed, for what can be told by comparing; its budget for memory is
-/// given.
+/// All invariants. `twin` is an engine of the same seed, for checks that compare two hubs;
+/// `memory_bytes` is its memory budget.
 pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(form::ValidFrames),
-        Box::new(form::Clock::default()),
+        Box::new(form::TimeGoesOn::default()),
         Box::new(handshake::WithinRequest),
-        Box::new(handshake::Places),
-        Box::new(shares::Memory::new(memory_bytes)),
-        Box::new(shares::Shares::default()),
-        Box::new(pace::Rate::default()),
-        Box::new(pace::Spaced::default()),
-        Box::new(pace::Filter),
-        Box::new(pace::Quiet),
-        Box::new(critical::AtOnce::default()),
-        Box::new(critical::Arrival::default()),
+        Box::new(handshake::WithinBounds),
+        Box::new(shares::MemoryWithinBudget::new(memory_bytes)),
+        Box::new(shares::PrincipalShares::default()),
+        Box::new(pace::RateLimitKept::default()),
+        Box::new(pace::SpacedEvents::default()),
+        Box::new(pace::FilterKept),
+        Box::new(pace::QuietFullWire),
+        Box::new(critical::CriticalAtOnce::default()),
+        Box::new(critical::CriticalArrival::default()),
         Box::new(asks::OneOutcome::default()),
-        Box::new(asks::Others::default()),
-        Box::new(asks::Consent::default()),
-        Box::new(asks::Patience::default()),
-        Box::new(asks::Addressed::default()),
-        Box::new(asks::Maximum::default()),
-        Box::new(asks::MoreTime::default()),
-        Box::new(consent::Silence::default()),
-        Box::new(asks::LessTime::default()),
+        Box::new(asks::NoSelfAnswer::default()),
+        Box::new(asks::NoUngivenAccept::default()),
+        Box::new(asks::SettledInTime::default()),
+        Box::new(asks::AskRecipients::default()),
+        Box::new(asks::WithinMaximum::default()),
+        Box::new(asks::ExtraTimeAllowed::default()),
+        Box::new(consent::NoConsentBySilence::default()),
+        Box::new(asks::NoExtraTimeAfterStop::default()),
         Box::new(consent::ExactAction::default()),
         Box::new(session::ToolAfterAnswer::default()),
-        Box::new(consent::Covered::default()),
-        Box::new(session::Ending::default()),
-        Box::new(session::Refusals::default()),
-        Box::new(session::Deleted::default()),
-        Box::new(kill::GoesOn::default()),
-        Box::new(stream::Once::default()),
-        Box::new(stream::Order::default()),
-        Box::new(stream::Numbers::default()),
-        Box::new(stream::Nothing::default()),
-        Box::new(text::Whole::default()),
-        Box::new(text::Boundary::default()),
+        Box::new(consent::CoveredByAccept::default()),
+        Box::new(session::NothingAfterEnd::default()),
+        Box::new(session::RefusedLeavesNothing::default()),
+        Box::new(session::DeletedStaysGone::default()),
+        Box::new(kill::SessionGoesOn::default()),
+        Box::new(stream::EventOnce::default()),
+        Box::new(stream::OrderKept::default()),
+        Box::new(stream::GaplessNumbers::default()),
+        Box::new(stream::NothingLost::default()),
+        Box::new(text::WholeText::default()),
+        Box::new(text::BoundaryKept::default()),
         Box::new(text::OneLanguage::default()),
-        Box::new(context::Context::default()),
+        Box::new(context::ContextFirst::default()),
         Box::new(context::OnlyText::default()),
-        Box::new(stall::Stall::new(twin)),
+        Box::new(stall::InvisibleStall::new(twin)),
         Box::new(form::WantedWords),
     ]
 }

@@ -1,22 +1,23 @@
-//! What a world needs of an engine, so that a sabotaged one can take its place.
+//! What a world needs from an engine, so that a sabotaged engine can take its place.
 
 use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
 use aaep_engine::terms::Offer;
 use aaep_engine::{Config, Engine, Input, Now, Output};
 
-/// Something that handles what happens as the engine does.
-pub trait Hub {
-    /// Handles what happened and says what is to be done.
+/// Handles inputs as the engine does.
+pub trait WorldHub {
+    /// Handles an input and returns the outputs that follow from it.
     fn handle(&mut self, now: Now, input: Input) -> Vec<Output>;
-    /// When something is due next.
+    /// When the hub wants its next tick.
     fn deadline(&self) -> Option<u64>;
-    /// How many bytes it holds for histories and logs.
+    /// The bytes that the hub holds for histories and logs.
     fn memory_bytes(&self) -> usize;
-    /// It was killed; this engine was made of what was stored, and says that this is to be done first.
+    /// Replaces a killed engine by one that was recovered from storage. `outputs` are those of the
+    /// recovery; returns the ones to carry out.
     fn restart(&mut self, now: Now, engine: Engine, outputs: Vec<Output>) -> Vec<Output>;
 }
 
-impl Hub for Engine {
+impl WorldHub for Engine {
     fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
         Engine::handle(self, now, input)
     }
@@ -35,16 +36,16 @@ impl Hub for Engine {
     }
 }
 
-/// How long it is waited for a subscriber whose connection broke.
+/// How long the hub waits for a subscriber whose connection broke.
 pub const GRACE_US: u64 = 10_000_000;
 
-/// How long a broken subscription can be taken up again.
+/// How long a subscription can be resumed after its connection broke.
 pub const KEEP_US: u64 = 40_000_000;
 
-/// How many sessions of one principal may run at a time.
+/// The most sessions of one principal that may run at the same time.
 pub const SESSIONS_PER_PRINCIPAL: usize = 2;
 
-/// How many subscriptions there can be at a time.
+/// The most subscriptions that can exist at the same time.
 pub const MAX_SUBSCRIPTIONS: usize = 24;
 
 /// A real engine, set up for a world.
@@ -52,27 +53,27 @@ pub fn engine(seed: u64, max_events_per_second: Option<u64>) -> Engine {
     Engine::new(config(seed, 0, max_events_per_second))
 }
 
-/// How many events whoever is behind is sent at a time: few in every third world, so that it happens there.
+/// The batch size for lagging subscribers: small in every third world, so that batches occur there.
 pub fn at_a_time(seed: u64) -> usize {
     let few = usize::try_from(1 + seed / 3 % 5).unwrap_or(1);
     if seed.is_multiple_of(3) { few } else { 64 }
 }
 
-/// How many bytes the hub may hold for histories and logs: few in every fourth world, so that it has to let go.
+/// The memory budget for histories and logs: small in every fourth world, so that the hub has to drop something.
 pub fn memory_bytes(seed: u64) -> usize {
     let few = usize::try_from(24 + seed / 4 % 400).unwrap_or(24);
     if is_cramped(seed) { few * 1024 } else { aaep_engine::MEMORY_BYTES }
 }
 
-/// Whether the hub of a world has little memory.
+/// Whether the hub of this world has a small memory budget.
 pub fn is_cramped(seed: u64) -> bool {
     seed % 4 == 1
 }
 
-/// How the engine of a world is set up, after so many starts.
+/// The configuration of a world's engine after this many starts.
 ///
 /// # Panics
-/// Never: the words of the offer are constants of the right form.
+/// Never: the strings of the offer are valid constants.
 pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Config {
     const RIGHT: &str = "a constant of the right form";
     let offer = Offer {

@@ -1,16 +1,16 @@
-//! What the worlds let pass because the rulings allow it.
+//! Exceptions that the invariants make because the rulings allow them.
 
 use aaep::Event;
 
-use crate::check::pace::is_sum_up;
+use crate::check::pace::is_summary;
 
-/// What sums up a session goes to everyone who comes late (ruling 19).
-pub fn is_let_pass_by_filter(event: &Event) -> bool {
-    is_sum_up(event)
+/// A summary of a session goes to every subscriber that joins late, whatever its filter (ruling 19).
+pub fn passes_every_filter(event: &Event) -> bool {
+    is_summary(event)
 }
 
-/// An agent's own events may be older than what the hub told before them: its clock may jump, and
-/// what it says travels.
-pub fn may_go_back(event: &Event) -> bool {
+/// An agent's own event may carry an earlier time than the event that the hub sent before it: the
+/// agent's clock may jump, and its messages take time to travel.
+pub fn may_carry_earlier_time(event: &Event) -> bool {
     event.envelope.producer.agent_id.starts_with("agent-")
 }

@@ -1,8 +1,8 @@
 //! Seeded worlds around the real engine: agents, subscribers, networks, broken clocks and crashes.
 //!
-//! A world is a function of its seed. After every step, everything in [`check`] must hold; what went
-//! before a failure is a [`Story`] that can be read aloud. [`sabotage`] has broken hubs that show
-//! that each check can fail.
+//! A world depends on its seed alone. After every step, all invariants in [`check`] must hold; a
+//! failed world leaves a [`WorldStory`] that can be read aloud. [`sabotage`] has broken hubs, which
+//! show that each invariant can fail.
 //!
 //! Reading order: [`World`], [`check`], [`truth`], [`agent`], [`subscriber`], [`sabotage`].
 
@@ -18,6 +18,6 @@ pub mod text;
 pub mod truth;
 mod world;
 
-pub use hub::Hub;
-pub use story::Story;
-pub use world::{Failure, Outcome, World, run, run_with};
+pub use hub::WorldHub;
+pub use story::WorldStory;
+pub use world::{InvariantFailure, World, WorldOutcome, run, run_with};

@@ -7,36 +7,36 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use aaep_sim::{Outcome, run};
+use aaep_sim::{WorldOutcome, run};
 
 const USAGE: &str = "Usage: aaep-sim [--start S] [--seeds N] [--story] [--survey]";
 
-/// What was asked for.
-struct Wish {
+/// The options of the command line.
+struct SimOptions {
     start: u64,
     seeds: u64,
     story: bool,
-    /// Goes on after a failure and counts which invariants broke.
+    /// Continue after a failure, and count how often each invariant broke.
     survey: bool,
 }
 
 fn main() -> ExitCode {
-    let wish = match wish(std::env::args().skip(1)) {
-        Ok(wish) => wish,
+    let options = match parse_options(std::env::args().skip(1)) {
+        Ok(options) => options,
         Err(problem) => {
             println!("{problem}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    if wish.survey {
-        return survey(&wish);
+    if options.survey {
+        return survey(&options);
     }
     let began = Instant::now();
-    let failed = run_all(&wish);
+    let failed = run_all(&options);
     let seconds = began.elapsed().as_secs_f64();
     match failed {
         None => {
-            let Wish { start, seeds, .. } = wish;
+            let SimOptions { start, seeds, .. } = options;
             println!("{seeds} worlds from seed {start} on held in {seconds:.1} s.");
             ExitCode::SUCCESS
         }
@@ -47,41 +47,41 @@ fn main() -> ExitCode {
     }
 }
 
-fn wish(mut args: impl Iterator<Item = String>) -> Result<Wish, String> {
-    let mut wish = Wish { start: 0, seeds: 1000, story: false, survey: false };
+fn parse_options(mut args: impl Iterator<Item = String>) -> Result<SimOptions, String> {
+    let mut options = SimOptions { start: 0, seeds: 1000, story: false, survey: false };
     while let Some(arg) = args.next() {
         let mut number = || {
             let text = args.next().ok_or(format!("{arg} needs a number."))?;
             text.parse().map_err(|_| format!("{text} is no number."))
         };
         match arg.as_str() {
-            "--start" => wish.start = number()?,
-            "--seeds" => wish.seeds = number()?,
-            "--story" => wish.story = true,
-            "--survey" => wish.survey = true,
+            "--start" => options.start = number()?,
+            "--seeds" => options.seeds = number()?,
+            "--story" => options.story = true,
+            "--survey" => options.survey = true,
             other => return Err(format!("{other} is not known.")),
         }
     }
-    Ok(wish)
+    Ok(options)
 }
 
-/// Runs all worlds, on as many threads as the machine has; the failure of the lowest seed, if any.
-fn run_all(wish: &Wish) -> Option<Outcome> {
+/// Runs all worlds on as many threads as the machine has, and returns the failure with the lowest seed, if any.
+fn run_all(options: &SimOptions) -> Option<WorldOutcome> {
     let next = AtomicU64::new(0);
     let done = AtomicU64::new(0);
-    let failed: Mutex<Option<Outcome>> = Mutex::new(None);
+    let failed: Mutex<Option<WorldOutcome>> = Mutex::new(None);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= wish.seeds {
+                    if number >= options.seeds {
                         break;
                     }
-                    let outcome = run(wish.start + number);
+                    let outcome = run(options.start + number);
                     done.fetch_add(1, Ordering::Relaxed);
-                    if wish.story && outcome.failure.is_none() {
+                    if options.story && outcome.failure.is_none() {
                         println!("The story of seed {}:\n{}", outcome.seed, outcome.story);
                     }
                     if outcome.failure.is_some() {
@@ -89,27 +89,27 @@ fn run_all(wish: &Wish) -> Option<Outcome> {
                         if failed.as_ref().is_none_or(|it| outcome.seed < it.seed) {
                             *failed = Some(outcome);
                         }
-                        // Lower seeds are under way; higher ones need not begin.
-                        next.store(wish.seeds, Ordering::Relaxed);
+                        // Lower seeds are already running; higher ones need not start.
+                        next.store(options.seeds, Ordering::Relaxed);
                     }
                 }
             });
         }
-        let mut told = Instant::now();
-        while done.load(Ordering::Relaxed) < wish.seeds
+        let mut last_report = Instant::now();
+        while done.load(Ordering::Relaxed) < options.seeds
             && failed.lock().expect("no thread panics with it").is_none()
         {
             std::thread::sleep(Duration::from_millis(20));
-            if told.elapsed() > Duration::from_secs(5) {
-                println!("{} of {} worlds held.", done.load(Ordering::Relaxed), wish.seeds);
-                told = Instant::now();
+            if last_report.elapsed() > Duration::from_secs(5) {
+                println!("{} of {} worlds held.", done.load(Ordering::Relaxed), options.seeds);
+                last_report = Instant::now();
             }
         }
     });
     failed.into_inner().expect("no thread panics with it")
 }
 
-fn report(outcome: &Outcome) {
+fn report(outcome: &WorldOutcome) {
     let Some(failure) = &outcome.failure else { return };
     println!("The story of seed {}:\n{}", outcome.seed, outcome.story);
     println!("Seed {} broke \"{}\": {}", outcome.seed, failure.invariant, failure.what);
@@ -120,10 +120,10 @@ fn report(outcome: &Outcome) {
     );
 }
 
-/// Runs all worlds one after the other; says how often each invariant broke, and for which seeds.
-fn survey(wish: &Wish) -> ExitCode {
+/// Runs all worlds one after the other, and prints how often each invariant broke and for which seeds.
+fn survey(options: &SimOptions) -> ExitCode {
     let mut broken: BTreeMap<&str, Vec<(u64, String)>> = BTreeMap::new();
-    for seed in wish.start..wish.start + wish.seeds {
+    for seed in options.start..options.start + options.seeds {
         if let Some(failure) = run(seed).failure {
             broken.entry(failure.invariant).or_default().push((seed, failure.what));
         }

@@ -1,18 +1,18 @@
-//! The one source of chance of a world: `SplitMix64`, so that a seed is a whole run.
+//! The only source of randomness in a world: `SplitMix64`, so that a seed determines a whole run.
 
-/// Numbers that look random and depend on the seed alone.
+/// A pseudo-random generator whose numbers depend on the seed alone.
 #[derive(Debug, Clone)]
-pub struct Rng {
+pub struct SeededRng {
     state: u64,
 }
 
-impl Rng {
-    /// The numbers of a seed.
+impl SeededRng {
+    /// Starts the generator with a seed.
     pub fn new(seed: u64) -> Self {
-        Rng { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D_4C95_7F2D }
+        SeededRng { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D_4C95_7F2D }
     }
 
-    /// Any number.
+    /// The next number.
     pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
@@ -26,25 +26,25 @@ impl Rng {
         if bound == 0 { 0 } else { self.number() % bound }
     }
 
-    /// A number from the least to the greatest, both included.
+    /// A number between the two bounds, both included.
     pub fn between(&mut self, least: u64, greatest: u64) -> u64 {
         least + self.below(greatest - least + 1)
     }
 
-    /// A size from the least to the greatest, both included.
+    /// A size between the two bounds, both included.
     pub fn size(&mut self, least: usize, greatest: usize) -> usize {
         usize::try_from(self.between(least as u64, greatest as u64)).unwrap_or(least)
     }
 
-    /// Yes, in so many of a hundred cases.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several.
+    /// One element of the slice, each with equal probability.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the slice is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         assert!(!from.is_empty(), "there is something to pick from");
         &from[self.size(0, from.len() - 1)]
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_numbers_again() {
         let numbers = |seed| {
-            let mut rng = Rng::new(seed);
+            let mut rng = SeededRng::new(seed);
             (0..8).map(|_| rng.number()).collect::<Vec<_>>()
         };
         assert_eq!(numbers(7), numbers(7));

@@ -1,6 +1,6 @@
-//! Broken hubs, one for each way to be wrong: what they do must be caught by the named invariant.
+//! Broken hubs, one for each kind of fault, each of which the named invariant must catch.
 //!
-//! Each is the real engine with a hand in between that changes what goes in or comes out.
+//! Each is the real engine with a saboteur that changes its inputs or outputs.
 
 mod consent;
 mod context;
@@ -12,22 +12,22 @@ mod words;
 
 use aaep_engine::{Engine, Input, Now, Output};
 
-use crate::hub::Hub;
+use crate::hub::WorldHub;
 
-/// A way to be wrong.
+/// One kind of fault, and the invariant for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Sabotage {
-    /// What it does.
+pub struct SabotageCase {
+    /// What the broken hub does.
     pub name: &'static str,
-    /// The invariant that must catch it.
+    /// The name of the invariant that must catch it.
     pub caught_by: &'static str,
-    /// Which hand does it.
-    hand: fn() -> Box<dyn Hand>,
+    /// Makes the saboteur.
+    saboteur: fn() -> Box<dyn EngineSaboteur>,
 }
 
-/// Changes what goes into the engine or comes out of it.
-pub(crate) trait Hand {
-    /// Changes an input; none keeps it from the engine.
+/// Changes the inputs or the outputs of an engine.
+pub(crate) trait EngineSaboteur {
+    /// Changes an input before the engine handles it.
     fn before(&mut self, _: Now, input: Input) -> Input {
         input
     }
@@ -35,26 +35,26 @@ pub(crate) trait Hand {
     /// Changes the outputs.
     fn after(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>);
 
-    /// The hub was killed and is there again.
+    /// Notes that the hub was killed and started again.
     fn killed(&mut self) {}
 
-    /// How much it holds, beside the engine.
+    /// The bytes that it holds in addition to the engine.
     fn memory_bytes(&self) -> usize {
         0
     }
 
-    /// Changes what is to be done first after that.
+    /// Changes the outputs of the recovery.
     fn restarted(&mut self, _: Now, _: &mut Vec<Output>) {}
 
-    /// When it wants to be called, beside the engine.
+    /// When it wants a tick of its own.
     fn deadline(&self) -> Option<u64> {
         None
     }
 }
 
-/// All ways to be wrong.
-pub const ALL: &[Sabotage] = &[
-    sabotage("writes a frame that is no event", "valid frames", || Box::new(hands::Garble)),
+/// All kinds of faults.
+pub const ALL: &[SabotageCase] = &[
+    sabotage("writes a frame that is no event", "valid frames", || Box::new(hands::GarbleFrame)),
     sabotage("leaves the summary out of an ask", "the words that are wanted", || {
         Box::new(words::LeaveOutSummary)
     }),
@@ -65,21 +65,21 @@ pub const ALL: &[Sabotage] = &[
         Box::new(words::GrantLevels)
     }),
     sabotage("sends marks as characters of their own", "no text lost or repeated", || {
-        Box::new(words::Decompose)
+        Box::new(words::DecomposeMarks)
     }),
-    sabotage("wants to be called in the past", "time goes on", || Box::new(hands::Rush(0))),
+    sabotage("wants to be called in the past", "time goes on", || Box::new(hands::RushDeadline(0))),
     sabotage("grants a higher rate than asked for", "honored within requested", || {
-        Box::new(hands::Generous)
+        Box::new(hands::GrantMore)
     }),
-    sabotage("does far too much at once", "within bounds", || Box::new(hands::Flood)),
+    sabotage("does far too much at once", "within bounds", || Box::new(hands::FloodOutputs)),
     sabotage("sends one event too many in a second", "no window over the rate", || {
-        Box::new(hands::Haste::default())
+        Box::new(hands::ExceedRate::default())
     }),
     sabotage("sends a type that is excluded", "nothing that a filter excludes", || {
-        Box::new(hands::Everyone::default())
+        Box::new(hands::SendToEveryone::default())
     }),
     sabotage("sends to a full wire", "nothing onto a full wire", || {
-        Box::new(hands::Push::default())
+        Box::new(hands::PushToFullWire::default())
     }),
     sabotage("drops a critical frame", "critical at once", || Box::new(hands::DropCritical)),
     sabotage("holds a critical frame for a while", "critical at once", || {
@@ -154,26 +154,26 @@ pub const ALL: &[Sabotage] = &[
     sabotage("does not delete what is to be deleted", "nothing of a deleted session", || {
         Box::new(hands::KeepDeleted)
     }),
-    sabotage("sends a frame twice", "no event twice", || Box::new(hands::Twice)),
+    sabotage("sends a frame twice", "no event twice", || Box::new(hands::SendTwice)),
     sabotage("sends events in the wrong order", "order is kept", || {
-        Box::new(hands::Swap::default())
+        Box::new(hands::SwapOrder::default())
     }),
     sabotage("tells wrong numbers", "numbers without gaps", || {
-        Box::new(hands::Misnumber::default())
+        Box::new(hands::MisnumberEvents::default())
     }),
     sabotage("loses the start of a session", "resume without loss", || Box::new(hands::LoseStart)),
     sabotage("loses a piece of text", "no text lost or repeated", || {
         Box::new(hands::LoseText::default())
     }),
     sabotage("repeats the last word of a piece", "no text lost or repeated", || {
-        Box::new(hands::Stutter)
+        Box::new(hands::StutterText)
     }),
     sabotage("cuts text inside a word", "no text cut off a boundary", || Box::new(hands::CutWord)),
     sabotage("loses held text when a session fails", "no text lost or repeated", || {
         Box::new(context::LoseHeldText)
     }),
     sabotage("tells text in another language", "one language to a piece", || {
-        Box::new(context::Translate)
+        Box::new(context::TranslateText)
     }),
     sabotage("asks before it tells what was said", "context before what is critical", || {
         Box::new(context::AskFirst)
@@ -182,7 +182,7 @@ pub const ALL: &[Sabotage] = &[
         Box::new(context::HoldTools::default())
     }),
     sabotage("lets what was held go in bursts", "held events leave one by one", || {
-        Box::new(context::Burst::default())
+        Box::new(context::SendBursts::default())
     }),
     sabotage("waits for the slowest subscriber", "no stall is visible to others", || {
         Box::new(hands::WaitForAll::default())
@@ -192,44 +192,44 @@ pub const ALL: &[Sabotage] = &[
 const fn sabotage(
     name: &'static str,
     caught_by: &'static str,
-    hand: fn() -> Box<dyn Hand>,
-) -> Sabotage {
-    Sabotage { name, caught_by, hand }
+    saboteur: fn() -> Box<dyn EngineSaboteur>,
+) -> SabotageCase {
+    SabotageCase { name, caught_by, saboteur }
 }
 
-impl Sabotage {
-    /// An engine with this hand in between.
-    pub fn put_on(&self, engine: Engine) -> Box<dyn Hub> {
-        Box::new(Sabotaged { engine, hand: (self.hand)() })
+impl SabotageCase {
+    /// Wraps an engine with this saboteur.
+    pub fn put_on(&self, engine: Engine) -> Box<dyn WorldHub> {
+        Box::new(SabotagedEngine { engine, saboteur: (self.saboteur)() })
     }
 }
 
-/// An engine that is tampered with.
-struct Sabotaged {
+/// An engine with a saboteur around it.
+struct SabotagedEngine {
     engine: Engine,
-    hand: Box<dyn Hand>,
+    saboteur: Box<dyn EngineSaboteur>,
 }
 
-impl Hub for Sabotaged {
+impl WorldHub for SabotagedEngine {
     fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
-        let input = self.hand.before(now, input);
+        let input = self.saboteur.before(now, input);
         let mut outputs = self.engine.handle(now, input.clone());
-        self.hand.after(now, &input, &mut outputs);
+        self.saboteur.after(now, &input, &mut outputs);
         outputs
     }
 
     fn deadline(&self) -> Option<u64> {
-        [self.engine.deadline(), self.hand.deadline()].into_iter().flatten().min()
+        [self.engine.deadline(), self.saboteur.deadline()].into_iter().flatten().min()
     }
 
     fn memory_bytes(&self) -> usize {
-        self.engine.memory_bytes() + self.hand.memory_bytes()
+        self.engine.memory_bytes() + self.saboteur.memory_bytes()
     }
 
     fn restart(&mut self, now: Now, engine: Engine, mut outputs: Vec<Output>) -> Vec<Output> {
         self.engine = engine;
-        self.hand.killed();
-        self.hand.restarted(now, &mut outputs);
+        self.saboteur.killed();
+        self.saboteur.restarted(now, &mut outputs);
         outputs
     }
 }

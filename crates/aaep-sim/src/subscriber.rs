@@ -1,5 +1,5 @@
-//! Subscribers: what they ask for, how they read, and how they answer. Fast, slow, stalled, vanishing,
-//! forging, double-replying, renegotiating.
+//! Simulated subscribers: what they request, how they read and how they answer. They are fast,
+//! slow, stalled, vanishing, forging, double-replying or renegotiating.
 
 mod time;
 
@@ -16,108 +16,108 @@ use aaep::{
 use aaep_engine::terms::Door;
 use aaep_engine::{Hears, Input, Principal, Resume};
 
-use crate::check::Delivered;
-use crate::rng::Rng;
+use crate::check::DeliveredEvent;
+use crate::rng::SeededRng;
 use time::{asking, patient};
 
 const RIGHT: &str = "a constant of the right form";
 
-/// What kind of subscriber it is.
+/// How a subscriber behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Temper {
-    /// Takes everything and answers soon.
+pub enum SubscriberTemper {
+    /// Reads everything and answers soon.
     Fast,
-    /// Takes one event in a second.
+    /// Requests one event per second.
     Slow,
     /// Stops reading now and then.
     Stalled,
-    /// Goes away for good without a word.
+    /// Leaves for good without closing its subscription.
     Vanishing,
-    /// Answers for others and with made-up tokens.
+    /// Answers in the name of others and with made-up tokens.
     Forging,
-    /// Answers twice, differently.
+    /// Answers twice, with different decisions.
     DoubleReplying,
-    /// Changes its mind about the terms.
+    /// Renegotiates its terms.
     Renegotiating,
 }
 
 /// One subscriber, with its connection.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Subscriber {
-    /// What it is called in stories.
+pub struct SimulatedSubscriber {
+    /// Its name in stories.
     pub name: String,
-    /// Who it is to the hub.
+    /// The principal under which the hub knows it.
     pub principal: Principal,
-    /// Whether it may answer.
+    /// Whether it may answer asks.
     pub may_reply: bool,
-    /// What kind it is.
-    pub temper: Temper,
-    wish: Capabilities,
+    /// How it behaves.
+    pub temper: SubscriberTemper,
+    requested: Capabilities,
     is_terse: bool,
-    /// Its subscription: the world's number and the name on the wire.
+    /// Its subscription: the index in the world's truth, and the id on the wire.
     pub subscription: Option<(usize, SubscriptionId)>,
-    /// The number of its newest subscription so far.
+    /// The index of its newest subscription so far.
     pub before: Option<usize>,
-    /// Its subscription before that one ended, or was given up.
+    /// The id of its newest subscription so far, kept when that one ends or is given up.
     pub earlier: Option<SubscriptionId>,
     /// The last event that arrived.
     pub last: Option<EventId>,
     /// Whether events can travel to it.
     pub is_connected: bool,
-    /// Whether it takes events off the wire.
+    /// Whether it reads events from the wire.
     pub is_reading: bool,
     /// Whether the hub was told that its wire is full.
     pub is_blocked: bool,
-    /// Whether something that it said is still on its way.
+    /// Whether one of its messages is still on its way.
     pub is_pending: bool,
-    /// Whether it is gone for good.
+    /// Whether it has left for good.
     pub is_gone: bool,
-    /// Counts its connections.
+    /// The number of its current connection.
     pub epoch: u64,
-    /// What is on its way to it, the oldest first.
-    pub wire: VecDeque<Delivered>,
-    /// When the newest thing on the wire arrives.
+    /// The events on their way to it, oldest first.
+    pub wire: VecDeque<DeliveredEvent>,
+    /// When the newest event on the wire arrives.
     pub wire_free_us: u64,
-    /// When the newest thing that it said arrives.
+    /// When its newest message reaches the hub.
     pub link_free_us: u64,
 }
 
-/// How much fits on a wire.
+/// How many events fit on a wire.
 pub const WIRE: usize = 12;
 
-impl Subscriber {
-    /// A subscriber that is not connected yet.
+impl SimulatedSubscriber {
+    /// Creates a subscriber that is not connected yet.
     ///
-    /// In a patient world, everyone wants the time to answer to wait for presentation.
+    /// In a patient world, all subscribers want the time to answer to start at presentation.
     ///
     /// # Panics
-    /// Never: the URI is a constant of the right form.
-    pub fn new(number: usize, is_patient: bool, rng: &mut Rng) -> Self {
+    /// Never: the URI is a valid constant.
+    pub fn new(number: usize, is_patient: bool, rng: &mut SeededRng) -> Self {
         let temper = *rng.pick(&[
-            Temper::Fast,
-            Temper::Slow,
-            Temper::Stalled,
-            Temper::Vanishing,
-            Temper::Forging,
-            Temper::DoubleReplying,
-            Temper::Renegotiating,
+            SubscriberTemper::Fast,
+            SubscriberTemper::Slow,
+            SubscriberTemper::Stalled,
+            SubscriberTemper::Vanishing,
+            SubscriberTemper::Forging,
+            SubscriberTemper::DoubleReplying,
+            SubscriberTemper::Renegotiating,
         ]);
-        let mut wish = wish(rng);
+        let mut requested = random_capabilities(rng);
         if is_patient {
             let ours = Uri::parse(aaep::extension::CONTEXT).expect(RIGHT);
-            wish.supported_extensions = Some(vec![ours]);
-            wish.other.insert(aaep::extension::PREFIX.to_owned(), patient());
+            requested.supported_extensions = Some(vec![ours]);
+            requested.other.insert(aaep::extension::PREFIX.to_owned(), patient());
         }
-        if temper == Temper::Slow {
-            wish.max_events_per_second = Some(1);
+        if temper == SubscriberTemper::Slow {
+            requested.max_events_per_second = Some(1);
         }
-        Subscriber {
+        SimulatedSubscriber {
             name: format!("{temper:?} subscriber {number}").to_lowercase(),
             principal: 100 + number as u64,
             may_reply: rng.chance(80),
             temper,
-            wish,
+            requested,
             is_terse: false,
             subscription: None,
             before: None,
@@ -135,7 +135,7 @@ impl Subscriber {
         }
     }
 
-    /// The connection breaks: what was on the wire is lost.
+    /// Breaks the connection; the events on the wire are lost.
     pub fn lose_connection(&mut self) {
         self.is_connected = false;
         self.is_blocked = false;
@@ -144,10 +144,10 @@ impl Subscriber {
         self.wire_free_us = 0;
     }
 
-    /// Asks for a subscription, going on after what it got last.
+    /// Requests a subscription that resumes after the last event that arrived.
     ///
     /// # Panics
-    /// Never: the version is a constant of the right form.
+    /// Never: the version is a valid constant.
     pub fn subscribe(&self, door: Door) -> Input {
         let request = SubscriptionRequest {
             aaep_version: Version::parse("1.0.0").expect(RIGHT),
@@ -156,11 +156,11 @@ impl Subscriber {
             subscriber_version: None,
             subscriber_manifest_uri: None,
             correlation_id: None,
-            capabilities: self.wish.clone(),
+            capabilities: self.requested.clone(),
             extensions: None,
             other: Object::new(),
         };
-        // Most say which subscription they had; some only what they got last.
+        // Most name their earlier subscription; some name only the last event that they received.
         let subscription_id = self.earlier.clone().filter(|_| !self.epoch.is_multiple_of(4));
         let last_event_id = self.last.clone();
         let resume = (subscription_id.is_some() || last_event_id.is_some())
@@ -175,18 +175,18 @@ impl Subscriber {
         }
     }
 
-    /// Asks for other terms.
-    pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut Rng) -> Input {
-        let wish = wish(rng);
+    /// Requests other terms.
+    pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut SeededRng) -> Input {
+        let requested = random_capabilities(rng);
         let mut capabilities = Capabilities::new();
         match rng.below(6) {
-            5 => capabilities.other = wish.other,
+            5 => capabilities.other = requested.other,
             0 => capabilities.max_events_per_second = Some(*rng.pick(&[1, 2, 5, 20])),
             1 => capabilities.coalesce_boundaries = Some(boundaries(rng)),
-            2 => capabilities.event_filters = wish.event_filters,
+            2 => capabilities.event_filters = requested.event_filters,
             3 => {
                 capabilities.supports_confirmation_reply = Some(rng.chance(50));
-                capabilities.pace_wpm = wish.pace_wpm;
+                capabilities.pace_wpm = requested.pace_wpm;
             }
             _ => {}
         }
@@ -205,15 +205,15 @@ impl Subscriber {
         Input::Renegotiate { principal: self.principal, change: Box::new(change) }
     }
 
-    /// What it answers to an event, if it is a question: each reply with how long it takes.
+    /// Its replies to an event, if that is an ask, each with its delay in microseconds.
     ///
     /// # Panics
-    /// Never: the made-up token is a constant of the right form.
+    /// Never: the made-up token is a valid constant.
     pub fn answer(
         &self,
         event: &Event,
         others: &[SubscriptionId],
-        rng: &mut Rng,
+        rng: &mut SeededRng,
     ) -> Vec<(u64, Input)> {
         let Some((_, id)) = &self.subscription else { return Vec::new() };
         let (token, is_confirmation, wants_yes_no) = match &event.payload {
@@ -223,14 +223,17 @@ impl Subscriber {
             }
             _ => return Vec::new(),
         };
-        let mut replies = self.wishes_for_time((token, id), others, rng);
-        let count =
-            if self.temper == Temper::DoubleReplying { 2 } else { u64::from(rng.chance(60)) };
+        let mut replies = self.time_messages((token, id), others, rng);
+        let count = if self.temper == SubscriberTemper::DoubleReplying {
+            2
+        } else {
+            u64::from(rng.chance(60))
+        };
         for _ in 0..count {
             let reply = self.reply((token, id), is_confirmation, wants_yes_no, rng);
             replies.push((rng.between(10_000, 4_000_000), reply));
         }
-        if self.temper == Temper::Forging {
+        if self.temper == SubscriberTemper::Forging {
             let made_up = ReplyToken::parse("rpl_0000000000000000").expect(RIGHT);
             let token = if rng.chance(70) { token } else { &made_up };
             let id = if others.is_empty() { id } else { rng.pick(others) };
@@ -245,7 +248,7 @@ impl Subscriber {
         (token, id): (&ReplyToken, &SubscriptionId),
         is_confirmation: bool,
         wants_yes_no: bool,
-        rng: &mut Rng,
+        rng: &mut SeededRng,
     ) -> Input {
         let is_right_kind = !rng.chance(6);
         let timestamp = Timestamp::from_unix_ms(0).expect(RIGHT).into();
@@ -285,7 +288,7 @@ impl Subscriber {
     }
 }
 
-fn boundaries(rng: &mut Rng) -> Vec<CoalesceBoundary> {
+fn boundaries(rng: &mut SeededRng) -> Vec<CoalesceBoundary> {
     use CoalesceBoundary::{Completion, None, Paragraph, Sentence, Word};
     rng.pick(&[
         vec![None],
@@ -298,16 +301,16 @@ fn boundaries(rng: &mut Rng) -> Vec<CoalesceBoundary> {
     .clone()
 }
 
-fn wish(rng: &mut Rng) -> Capabilities {
-    let mut wish = Capabilities::new();
+fn random_capabilities(rng: &mut SeededRng) -> Capabilities {
+    let mut requested = Capabilities::new();
     if rng.chance(50) {
-        wish.max_events_per_second = Some(*rng.pick(&[1, 2, 3, 10, 50]));
+        requested.max_events_per_second = Some(*rng.pick(&[1, 2, 3, 10, 50]));
     }
     if rng.chance(60) {
-        wish.coalesce_boundaries = Some(boundaries(rng));
+        requested.coalesce_boundaries = Some(boundaries(rng));
     }
-    wish.supports_confirmation_reply = rng.chance(85).then(|| rng.chance(75));
-    wish.supports_clarification_reply = rng.chance(85).then(|| rng.chance(75));
+    requested.supports_confirmation_reply = rng.chance(85).then(|| rng.chance(75));
+    requested.supports_clarification_reply = rng.chance(85).then(|| rng.chance(75));
     if rng.chance(35) {
         let pattern = |text| TypePattern::parse(text).expect(RIGHT);
         let (include, exclude) = rng
@@ -321,28 +324,30 @@ fn wish(rng: &mut Rng) -> Capabilities {
                 (Some("aaep:agent.tool.*"), None),
             ])
             .to_owned();
-        wish.event_filters = Some(EventFilters {
+        requested.event_filters = Some(EventFilters {
             include: include.map(|it| vec![pattern(it)]),
             exclude: exclude.map(|it| vec![pattern(it)]),
             other: Object::new(),
         });
     }
     if rng.chance(60) {
-        wish.supported_extensions = Some(vec![Uri::parse(aaep::extension::CONTEXT).expect(RIGHT)]);
+        requested.supported_extensions =
+            Some(vec![Uri::parse(aaep::extension::CONTEXT).expect(RIGHT)]);
     }
     if rng.chance(45) {
-        wish.other.insert(aaep::extension::PREFIX.to_owned(), asking(rng));
+        requested.other.insert(aaep::extension::PREFIX.to_owned(), asking(rng));
     }
     if rng.chance(15) {
-        wish.cognitive_load = Some(CognitiveLoad::Low);
+        requested.cognitive_load = Some(CognitiveLoad::Low);
     }
     if rng.chance(25) {
-        wish.pace_wpm = Some(*rng.pick(&[120, 250, 900]));
+        requested.pace_wpm = Some(*rng.pick(&[120, 250, 900]));
     }
     if rng.chance(40) {
         let tags = *rng.pick(&[&["es-419"][..], &["en-US", "yo"], &["fr"], &["es"]]);
-        wish.languages = Some(tags.iter().map(|it| LanguageTag::parse(it).expect(RIGHT)).collect());
+        requested.languages =
+            Some(tags.iter().map(|it| LanguageTag::parse(it).expect(RIGHT)).collect());
     }
-    wish.supported_conformance_levels = Some(vec![1, 2]);
-    wish
+    requested.supported_conformance_levels = Some(vec![1, 2]);
+    requested
 }

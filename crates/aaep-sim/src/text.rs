@@ -1,11 +1,11 @@
-//! The texts that agents write, with the places where each boundary is: known because the text is
-//! made of words, sentences and paragraphs here, not found by reading it.
+//! The texts that agents write, with the position of every boundary. The positions are known
+//! because the text is composed here of words, sentences and paragraphs, not found by reading it.
 
 use std::collections::BTreeSet;
 
 use aaep::event::action::CoalesceBoundary;
 
-use crate::rng::Rng;
+use crate::rng::SeededRng;
 
 const WORDS: &[&str] = &[
     "the",
@@ -38,12 +38,12 @@ const WORDS: &[&str] = &[
     "quiet",
 ];
 
-/// Words with a full stop that ends no sentence.
+/// Words with a full stop that does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["Dr. Ada", "Mr. Bell", "e.g. tea", "v1.2 of it"];
 
-/// A whole output, and where it may be cut.
+/// The text of a whole output, and where it may be cut.
 #[derive(Debug, Clone, Default)]
-pub struct Text {
+pub struct WrittenText {
     /// The characters.
     pub chars: Vec<char>,
     words: BTreeSet<usize>,
@@ -51,10 +51,10 @@ pub struct Text {
     paragraphs: BTreeSet<usize>,
 }
 
-impl Text {
-    /// A text of so many sentences.
-    pub fn write(rng: &mut Rng, sentences: usize) -> Self {
-        let mut text = Text::default();
+impl WrittenText {
+    /// Composes a text with this many sentences.
+    pub fn write(rng: &mut SeededRng, sentences: usize) -> Self {
+        let mut text = WrittenText::default();
         for number in 0..sentences {
             if number > 0 {
                 if rng.chance(25) {
@@ -71,17 +71,17 @@ impl Text {
         text
     }
 
-    /// How many characters it has.
+    /// The number of characters.
     pub fn len(&self) -> usize {
         self.chars.len()
     }
 
-    /// Whether it has none.
+    /// Whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.chars.is_empty()
     }
 
-    /// Whether a subscriber who asked for this boundary can get a piece that ends there.
+    /// Whether a subscriber that asked for this boundary may receive a piece that ends at this position.
     pub fn ends_at(&self, place: usize, boundary: &CoalesceBoundary) -> bool {
         match boundary {
             CoalesceBoundary::Word => self.words.contains(&place),
@@ -91,11 +91,12 @@ impl Text {
         }
     }
 
-    /// The same as it is sent when it is written in pieces that end at these places: each piece in Normalization Form C
-    /// by itself (ruling 34), and every place where it is then.
+    /// The text as it is sent if the agent writes it in pieces that end at these positions: each
+    /// piece is put into Normalization Form C by itself (ruling 34), and all boundaries move with
+    /// it.
     pub fn as_sent(&self, ends: &[usize]) -> Self {
-        let mut sent = Text::default();
-        // Where each place of the text is in what is sent.
+        let mut sent = WrittenText::default();
+        // The position in the sent text of each position of this text.
         let mut places = vec![0];
         let mut begin = 0;
         for &end in ends {
@@ -113,7 +114,7 @@ impl Text {
             begin = end;
         }
         let moved = |set: &BTreeSet<usize>| set.iter().map(|at| places[*at]).collect();
-        Text {
+        WrittenText {
             words: moved(&self.words),
             sentences: moved(&self.sentences),
             paragraphs: moved(&self.paragraphs),
@@ -121,7 +122,7 @@ impl Text {
         }
     }
 
-    fn sentence(&mut self, rng: &mut Rng) {
+    fn sentence(&mut self, rng: &mut SeededRng) {
         let count = rng.size(2, 9);
         self.push("So");
         for _ in 0..count {
@@ -141,7 +142,7 @@ impl Text {
                 self.push(word);
             }
         }
-        // A word of plain letters, so that the full stop is one.
+        // End with a word of plain letters, so that the full stop after it ends a sentence.
         self.push(" ");
         self.words.insert(self.chars.len());
         self.push("indeed");
@@ -153,7 +154,7 @@ impl Text {
     }
 }
 
-/// A letter with its mark as one character, for those that stand in the words.
+/// A letter and its mark as one character, for the combinations that occur in `WORDS`.
 fn composed(letter: char, mark: char) -> Option<char> {
     match (letter, mark) {
         ('e', '\u{301}') => Some('\u{e9}'),

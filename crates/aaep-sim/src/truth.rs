@@ -1,4 +1,5 @@
-//! What is true in a world, whatever the hub says: who subscribed to what, and what agents wrote.
+//! What is true in a world, whatever the hub says: which subscriptions exist, with which terms, and
+//! what agents wrote.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,42 +9,42 @@ use aaep::extension::{AskCapabilities, AskClock};
 use aaep::{Capabilities, EventType, SessionId, SubscriptionId, TypePattern};
 use aaep_engine::{Principal, SubscriberKey};
 
-use crate::rng::Rng;
-use crate::text::Text;
+use crate::rng::SeededRng;
+use crate::text::WrittenText;
 
-/// The terms that a hub committed to, with the defaults of §5.3.1, as a subscriber understands them.
+/// The terms that a hub granted, with the defaults of §5.3.1, as a subscriber understands them.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a term of its own")]
-pub struct Terms {
-    /// The most non-critical events in a second.
+pub struct UnderstoodTerms {
+    /// The most non-critical events per second.
     pub rate: Option<u64>,
-    /// How many words per minute are announced.
+    /// The pace in words per minute.
     pub pace: Option<u64>,
     /// Where text may be cut.
     pub boundaries: Vec<CoalesceBoundary>,
-    /// What is wanted.
+    /// The event types that the filter includes.
     pub include: Vec<TypePattern>,
-    /// What is not.
+    /// The event types that the filter excludes.
     pub exclude: Vec<TypePattern>,
-    /// Whether confirmations can be answered.
+    /// Whether the subscriber can answer confirmations.
     pub confirms: bool,
-    /// Whether clarifications can be answered.
+    /// Whether the subscriber can answer clarifications.
     pub clarifies: bool,
-    /// Whether as little as possible should be told.
+    /// Whether the subscriber asked for a low cognitive load.
     pub is_low: bool,
-    /// Whether our own extension is understood.
+    /// Whether the subscriber understands our own extension.
     pub extension: bool,
-    /// Whether the time to answer may wait for presentation.
+    /// Whether the time to answer may start at presentation.
     pub presented: bool,
     /// Whether the person may ask for more time.
     pub extends: bool,
 }
 
-impl Terms {
-    /// The terms that capabilities state.
+impl UnderstoodTerms {
+    /// Reads the terms from granted capabilities.
     ///
     /// # Panics
-    /// Never: the default pattern is a constant of the right form.
+    /// Never: the default pattern is a valid constant.
     pub fn of(stated: &Capabilities) -> Self {
         let all = || vec![TypePattern::parse("aaep:agent.*").expect("a pattern")];
         let filters = stated.event_filters.as_ref();
@@ -61,7 +62,7 @@ impl Terms {
             .flatten()
             .any(|uri| uri.as_str() == aaep::extension::CONTEXT);
         let asking = AskCapabilities::of(stated);
-        Terms {
+        UnderstoodTerms {
             rate: stated.max_events_per_second,
             pace: stated.pace_wpm,
             boundaries,
@@ -76,18 +77,18 @@ impl Terms {
         }
     }
 
-    /// Whether the filters let a type pass (ruling 5).
+    /// Whether the filters let an event type pass (ruling 5).
     pub fn wants(&self, event_type: &EventType) -> bool {
         self.include.iter().any(|pattern| pattern.matches(event_type))
             && !self.exclude.iter().any(|pattern| pattern.matches(event_type))
     }
 
-    /// Whether text passes.
+    /// Whether the filters let streamed text pass.
     pub fn wants_text(&self) -> bool {
         self.wants(&EventType::Core(aaep::CoreType::OutputStreaming))
     }
 
-    /// Whether these terms drop and merge nothing, so that events are numbered (ruling 7).
+    /// Whether these terms neither drop nor merge events, so that events are numbered (ruling 7).
     pub fn keeps_all(&self) -> bool {
         self.rate.is_none()
             && self.pace.is_none()
@@ -98,102 +99,102 @@ impl Terms {
     }
 }
 
-/// Whether something can reach a subscriber.
+/// Whether events can reach a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// It can.
+pub enum SubscriberPresence {
+    /// Events can reach it.
     Here,
     /// Its wire is full.
     Blocked,
-    /// The hub knows since then that its connection broke.
+    /// Its connection broke, and the hub has known that since this time.
     Away(u64),
-    /// The subscription is over.
+    /// The subscription has ended.
     Gone,
 }
 
-/// One subscription.
+/// One subscription, as the world knows it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Subscription {
-    /// Which of the world's subscribers has it.
+pub struct WorldSubscription {
+    /// The index of its subscriber in the world.
     pub subscriber: usize,
-    /// Its number in the hub.
+    /// The key by which the hub knows it.
     pub key: SubscriberKey,
-    /// Its name on the wire.
+    /// Its id on the wire.
     pub id: SubscriptionId,
-    /// Whose it is.
+    /// The principal that it belongs to.
     pub principal: Principal,
-    /// Whether they may answer.
+    /// Whether that principal may answer asks.
     pub may_reply: bool,
-    /// All that was asked for so far.
+    /// All capabilities requested so far.
     pub asked: Capabilities,
-    /// The terms that hold now.
-    pub terms: Rc<Terms>,
-    /// Whether it can be reached now.
-    pub presence: Presence,
-    /// The subscription whose stream it goes on with.
+    /// The terms in force now.
+    pub terms: Rc<UnderstoodTerms>,
+    /// Whether events can reach it now.
+    pub presence: SubscriberPresence,
+    /// The subscription whose stream it continues.
     pub resumes: Option<usize>,
-    /// Whether it took the place of an earlier one that the hub still had.
+    /// Whether it replaced an earlier subscription that the hub still had.
     pub took_over: bool,
-    /// Whether it had other terms at some time, or an earlier one that it goes on with.
+    /// Whether its terms ever changed, or those of an earlier subscription that it continues.
     pub changed_terms: bool,
     /// Whether its wire was ever full.
     pub has_stalled: bool,
-    /// Whether it goes on after an event that came under other terms, with a hub that could not know
-    /// that: then its stream may have a hole or a repetition.
+    /// Whether it resumed after an event that was delivered under other terms, with a hub that
+    /// could not know that. Its stream may then have a gap or a repetition.
     pub is_excused: bool,
 }
 
-impl Subscription {
-    /// Whether something of its stream may have come under other terms than those of another.
-    pub fn had_other_terms(&self, other: &Subscription) -> bool {
+impl WorldSubscription {
+    /// Whether part of its stream may have been delivered under other terms than those of `other`.
+    pub fn had_other_terms(&self, other: &WorldSubscription) -> bool {
         self.changed_terms || self.terms != other.terms
     }
 }
 
-/// Everything that is true.
+/// Everything that is true in a world.
 #[derive(Debug, Default)]
-pub struct Truth {
-    /// How many events whoever is behind is sent at a time.
+pub struct WorldTruth {
+    /// The batch size for lagging subscribers.
     pub at_a_time: usize,
-    /// Whether the hub has so little memory that text may begin in the middle after a gap.
+    /// Whether the hub has so little memory that text may start in the middle after a gap.
     pub is_cramped: bool,
-    /// All subscriptions that ever were.
-    pub subscriptions: Vec<Subscription>,
-    /// Those that the hub has now.
+    /// All subscriptions that ever existed.
+    pub subscriptions: Vec<WorldSubscription>,
+    /// The subscriptions that the hub has now.
     pub by_key: BTreeMap<SubscriberKey, usize>,
-    /// All outputs, by session and id.
-    texts: BTreeMap<(String, String), Rc<Text>>,
+    /// The text of every output, by session and output id.
+    texts: BTreeMap<(String, String), Rc<WrittenText>>,
     sessions: Vec<String>,
 }
 
-impl Truth {
-    /// Of a world in which nothing has happened, and whoever is behind is sent so many events at a time.
+impl WorldTruth {
+    /// The truth of a world in which nothing has happened yet.
     pub fn new(at_a_time: usize, is_cramped: bool) -> Self {
-        Truth { at_a_time, is_cramped, ..Truth::default() }
+        WorldTruth { at_a_time, is_cramped, ..WorldTruth::default() }
     }
 
-    /// The subscription that a hub means by this number.
-    pub fn of(&self, key: SubscriberKey) -> Option<(usize, &Subscription)> {
+    /// The subscription with this key, and its index.
+    pub fn of(&self, key: SubscriberKey) -> Option<(usize, &WorldSubscription)> {
         let at = *self.by_key.get(&key)?;
         self.subscriptions.get(at).map(|it| (at, it))
     }
 
-    /// The subscription of this name, if it is not over.
-    pub fn named(&self, id: &SubscriptionId) -> Option<(usize, &Subscription)> {
+    /// The subscription with this id and its index, if it has not ended.
+    pub fn named(&self, id: &SubscriptionId) -> Option<(usize, &WorldSubscription)> {
         let is_it = |it: &&usize| self.subscriptions[**it].id == *id;
         let at = *self.by_key.values().find(is_it)?;
         Some((at, &self.subscriptions[at]))
     }
 
-    /// An agent thinks of an output; its chunks, with their positions and whether a sentence begins there. None if that
-    /// output was.
+    /// Invents the text of an output. Returns its chunks with their positions, and whether a
+    /// sentence begins there; none if this output already exists.
     pub fn write(
         &mut self,
         session: &str,
         output: Option<&str>,
         sentences: usize,
-        rng: &mut Rng,
+        rng: &mut SeededRng,
     ) -> Option<Vec<(usize, String, bool)>> {
         let key = (session.to_owned(), output.unwrap_or_default().to_owned());
         if self.texts.contains_key(&key) {
@@ -202,7 +203,7 @@ impl Truth {
         if !self.sessions.contains(&key.0) {
             self.sessions.push(key.0.clone());
         }
-        let text = Text::write(rng, sentences);
+        let text = WrittenText::write(rng, sentences);
         let mut chunks = Vec::new();
         let mut at = 0;
         while at < text.len() {
@@ -223,13 +224,13 @@ impl Truth {
     }
 
     /// The whole text of an output.
-    pub fn text(&self, session: &SessionId, chunk: &OutputStreaming) -> Option<Rc<Text>> {
+    pub fn text(&self, session: &SessionId, chunk: &OutputStreaming) -> Option<Rc<WrittenText>> {
         let output = chunk.output_id.as_ref().map_or("", |id| id.as_str());
         self.texts.get(&(session.as_str().to_owned(), output.to_owned())).cloned()
     }
 
-    /// The name of a session that had an output.
-    pub fn any_session(&self, rng: &mut Rng) -> Option<String> {
+    /// The id of a random session that had an output.
+    pub fn any_session(&self, rng: &mut SeededRng) -> Option<String> {
         if self.sessions.is_empty() { None } else { Some(rng.pick(&self.sessions).clone()) }
     }
 }

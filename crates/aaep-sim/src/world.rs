@@ -1,4 +1,4 @@
-//! One world: who is in it, what happens next, and what came of it.
+//! One world: its agents and subscribers, the schedule of what happens next, and the result.
 
 mod feed;
 mod stored;
@@ -10,123 +10,125 @@ use std::collections::BTreeMap;
 use aaep::ReplyToken;
 use aaep_engine::{Engine, Input, Now, Resolution};
 
-use self::stored::Stored;
-use crate::agent::Agent;
-use crate::check::{self, Invariant, Moment};
-use crate::hub::{self, Hub};
-use crate::rng::Rng;
-use crate::story::Story;
-use crate::subscriber::Subscriber;
-use crate::truth::Truth;
+use self::stored::WorldStorage;
+use crate::agent::SimulatedAgent;
+use crate::check::{self, Invariant, WorldMoment};
+use crate::hub::{self, WorldHub};
+use crate::rng::SeededRng;
+use crate::story::WorldStory;
+use crate::subscriber::SimulatedSubscriber;
+use crate::truth::WorldTruth;
 
-/// When a world begins, in microseconds since 1970 began.
+/// When a world begins, in microseconds since the Unix epoch.
 const BEGIN_UNIX_US: i64 = 1_790_000_000_000_000;
 
-/// The most steps of a world: one that takes more never ends.
+/// The most steps of a world. One that takes more counts as endless.
 const MAX_STEPS: u64 = 60_000;
 
-/// What failed.
+/// An invariant that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct InvariantFailure {
     /// The name of the invariant.
     pub invariant: &'static str,
     /// What it demands.
     pub meaning: &'static str,
-    /// What is wrong.
+    /// What was found instead.
     pub what: String,
 }
 
-/// What came of a world.
+/// The result of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct WorldOutcome {
     /// Its seed.
     pub seed: u64,
-    /// What failed, if something did.
-    pub failure: Option<Failure>,
-    /// What happened.
-    pub story: Story,
+    /// The invariant that failed, if any.
+    pub failure: Option<InvariantFailure>,
+    /// The story of the run.
+    pub story: WorldStory,
     /// How many inputs the hub handled.
     pub steps: u64,
 }
 
-/// Something that will happen.
+/// Something that is scheduled to happen.
 #[derive(Debug)]
-enum Todo {
+enum ScheduledTurn {
     AgentActs(usize),
     SubscriberActs(usize),
-    /// Something that was said reaches the hub.
-    Reaches(Who, Box<Input>),
-    /// The next event on a subscriber's wire arrives, if the connection is still that one.
+    /// A message reaches the hub.
+    Reaches(WorldSpeaker, Box<Input>),
+    /// The next event on a subscriber's wire arrives, if the connection is still the one with this number.
     Arrives(usize, u64),
-    /// The wire of a subscriber has taken all that it was sent, if the connection is still that one.
+    /// The wire of a subscriber has taken everything that it was sent, if the connection is still
+    /// the one with this number.
     Takes(usize, u64),
     /// The hub notices that the connection of a subscription broke.
     Notices(usize, u64),
-    /// An agent hears how its question was settled.
+    /// An agent learns the outcome of its ask.
     Answers(usize, ReplyToken, Resolution),
     /// Something goes wrong in the world.
     Trouble,
-    /// From now on nothing goes wrong any more, and everyone finishes.
+    /// From now on nothing goes wrong, and everyone finishes.
     Calm,
 }
 
-/// Who said something.
+/// The sender of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum WorldSpeaker {
     Agent,
     Subscriber(usize),
 }
 
-/// A world that runs.
+/// A running world.
 pub struct World {
-    rng: Rng,
+    rng: SeededRng,
     now_us: u64,
-    /// How far the clock of the machine is off.
+    /// What the machine's clock shows, in Unix time, when the world's own time is zero.
     unix_us: i64,
-    hub: Box<dyn Hub>,
-    /// What the hub stored, for when it is killed.
-    stored: Stored,
-    todo: BTreeMap<(u64, u64), Todo>,
+    hub: Box<dyn WorldHub>,
+    /// What the hub stored, to recover from after a kill.
+    stored: WorldStorage,
+    todo: BTreeMap<(u64, u64), ScheduledTurn>,
     counter: u64,
-    agents: Vec<Agent>,
-    /// One that takes as many sessions as it can.
-    hog: Agent,
+    agents: Vec<SimulatedAgent>,
+    /// An agent that opens as many sessions as it can.
+    hog: SimulatedAgent,
     agent_free_us: Vec<u64>,
-    subscribers: Vec<Subscriber>,
-    truth: Truth,
+    subscribers: Vec<SimulatedSubscriber>,
+    truth: WorldTruth,
     invariants: Vec<Box<dyn Invariant>>,
-    story: Story,
-    failure: Option<Failure>,
+    story: WorldStory,
+    failure: Option<InvariantFailure>,
     steps: u64,
     is_calm: bool,
-    /// Whether the last session has begun: who missed something while no session ran is told in it.
+    /// Whether the last session has begun. Subscribers that missed something while no session ran
+    /// are told so in it.
     has_closed: bool,
 }
 
 /// Runs the world of a seed around the real engine.
-pub fn run(seed: u64) -> Outcome {
+pub fn run(seed: u64) -> WorldOutcome {
     run_with(seed, |engine| Box::new(engine))
 }
 
-/// Runs the world of a seed around a hub that is made of the real engine.
-pub fn run_with(seed: u64, make: impl FnOnce(Engine) -> Box<dyn Hub>) -> Outcome {
+/// Runs the world of a seed around a hub that `make` builds from the real engine.
+pub fn run_with(seed: u64, make: impl FnOnce(Engine) -> Box<dyn WorldHub>) -> WorldOutcome {
     let mut world = World::new(seed, make);
     world.run();
-    Outcome { seed, failure: world.failure, story: world.story, steps: world.steps }
+    WorldOutcome { seed, failure: world.failure, story: world.story, steps: world.steps }
 }
 
 impl World {
-    fn new(seed: u64, make: impl FnOnce(Engine) -> Box<dyn Hub>) -> Self {
-        let mut rng = Rng::new(seed);
+    fn new(seed: u64, make: impl FnOnce(Engine) -> Box<dyn WorldHub>) -> Self {
+        let mut rng = SeededRng::new(seed);
         let ceiling = rng.chance(15).then(|| rng.between(3, 40));
         let is_killed = rng.chance(25);
         let agents = rng.between(1, 4);
         let subscribers = rng.size(1, 7);
         let is_patient = rng.chance(35);
-        // In some worlds an agent's principal listens too, and tries to answer itself (ruling 37).
+        // In some worlds an agent's principal also subscribes, and tries to answer its own asks (ruling 37).
         let answers_itself = rng.chance(25);
-        let subscriber = |number, rng: &mut Rng| {
-            let mut subscriber = Subscriber::new(number, is_patient, rng);
+        let subscriber = |number, rng: &mut SeededRng| {
+            let mut subscriber = SimulatedSubscriber::new(number, is_patient, rng);
             if answers_itself && number == 0 {
                 subscriber.principal = 0;
             }
@@ -136,16 +138,16 @@ impl World {
             now_us: 1_000_000,
             unix_us: BEGIN_UNIX_US,
             hub: make(hub::engine(seed, ceiling)),
-            stored: Stored::new(seed, ceiling, is_killed),
+            stored: WorldStorage::new(seed, ceiling, is_killed),
             todo: BTreeMap::new(),
             counter: 0,
-            hog: Agent::hog(&mut Rng::new(seed)),
-            agents: (0..agents).map(|key| Agent::new(key * 10, &mut rng)).collect(),
+            hog: SimulatedAgent::hog(&mut SeededRng::new(seed)),
+            agents: (0..agents).map(|key| SimulatedAgent::new(key * 10, &mut rng)).collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
             subscribers: (0..subscribers).map(|number| subscriber(number, &mut rng)).collect(),
-            truth: Truth::new(hub::at_a_time(seed), hub::is_cramped(seed)),
+            truth: WorldTruth::new(hub::at_a_time(seed), hub::is_cramped(seed)),
             invariants: check::all(hub::engine(seed, ceiling), hub::memory_bytes(seed)),
-            story: Story::default(),
+            story: WorldStory::default(),
             failure: None,
             steps: 0,
             is_calm: false,
@@ -154,16 +156,16 @@ impl World {
         };
         for at in 0..world.agents.len() {
             let pause = world.rng.below(3_000_000);
-            world.later(pause, Todo::AgentActs(at));
+            world.later(pause, ScheduledTurn::AgentActs(at));
         }
         for at in 0..world.subscribers.len() {
-            // Most are there from the beginning; some come late.
+            // Most subscribers connect at the beginning; some join late.
             let pause = if world.rng.chance(70) { 0 } else { world.rng.below(12_000_000) };
-            world.later(pause, Todo::SubscriberActs(at));
+            world.later(pause, ScheduledTurn::SubscriberActs(at));
         }
         let calm = world.rng.between(8_000_000, 25_000_000);
-        world.later(calm, Todo::Calm);
-        world.later(1_000_000, Todo::Trouble);
+        world.later(calm, ScheduledTurn::Calm);
+        world.later(1_000_000, ScheduledTurn::Trouble);
         world
     }
 
@@ -179,7 +181,7 @@ impl World {
                 (None, None) if self.has_closed => break,
                 (None, None) => self.one_more_session(),
                 (next, Some(deadline)) if next.is_none_or(|next| deadline <= next) => {
-                    // Timers fire late now and then, but before whatever else comes.
+                    // Timers sometimes fire late, but before the next scheduled turn.
                     let late = if self.rng.chance(10) { self.rng.below(20_000) } else { 0 };
                     let at = (deadline + late).min(next.unwrap_or(u64::MAX)).max(deadline);
                     self.now_us = self.now_us.max(at);
@@ -192,11 +194,11 @@ impl World {
                 }
             }
         }
-        self.show(&Moment::Finished);
+        self.show(&WorldMoment::Finished);
     }
 
     /// Shows a moment to all invariants.
-    fn show(&mut self, moment: &Moment<'_>) {
+    fn show(&mut self, moment: &WorldMoment<'_>) {
         if self.failure.is_some() {
             return;
         }
@@ -211,7 +213,7 @@ impl World {
 
     fn fail(&mut self, invariant: &'static str, meaning: &'static str, what: String) {
         self.story.tell(self.now_us, &format!("BROKEN: {invariant}. {what}"));
-        self.failure = Some(Failure { invariant, meaning, what });
+        self.failure = Some(InvariantFailure { invariant, meaning, what });
     }
 
     fn now(&self) -> Now {
@@ -219,12 +221,12 @@ impl World {
         Now { monotonic_us: self.now_us, unix_us: self.unix_us + since }
     }
 
-    /// Something will happen after so many microseconds.
-    fn later(&mut self, pause_us: u64, todo: Todo) {
+    /// Schedules a turn after this many microseconds.
+    fn later(&mut self, pause_us: u64, todo: ScheduledTurn) {
         self.at(self.now_us + pause_us, todo);
     }
 
-    fn at(&mut self, at_us: u64, todo: Todo) {
+    fn at(&mut self, at_us: u64, todo: ScheduledTurn) {
         self.counter += 1;
         self.todo.insert((at_us, self.counter), todo);
     }

@@ -1,6 +1,6 @@
 //! Worlds hold, repeat themselves, and notice every saboteur.
 
-use aaep_sim::sabotage::{ALL, Sabotage};
+use aaep_sim::sabotage::{ALL, SabotageCase};
 use aaep_sim::{run, run_with};
 
 #[test]
@@ -47,7 +47,7 @@ fn every_invariant_catches_its_saboteur() {
 }
 
 /// Whether the intended invariant reports it for one of some seeds.
-fn is_caught(sabotage: &Sabotage) -> bool {
+fn is_caught(sabotage: &SabotageCase) -> bool {
     (0..300).any(|seed| {
         let outcome = run_with(seed, |engine| sabotage.put_on(engine));
         outcome.failure.is_some_and(|failure| failure.invariant == sabotage.caught_by)

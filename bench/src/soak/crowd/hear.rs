@@ -1,4 +1,4 @@
-//! What comes for a subscriber, and what it says to that.
+//! Reads what arrives at a subscriber, and sends its answers.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Crowd;
-use crate::soak::hearing::Event;
-use crate::soak::jobs::Job;
+use super::SoakCrowd;
+use crate::soak::hearing::CheckedEvent;
+use crate::soak::jobs::SoakJob;
 use crate::soak::plan::decision;
-use crate::soak::subscriber::{Kind, PEOPLE, Presence};
-use crate::soak::totals::Totals;
+use crate::soak::subscriber::{PEOPLE, SoakBehavior, SoakPresence};
+use crate::soak::totals::SoakTotals;
 use crate::timing;
-use crate::wire::{Frame, Wire};
+use crate::wire::{SubscriberWire, WireFrame};
 
-impl Crowd {
-    /// Reads whatever there is for a subscriber.
+impl SoakCrowd {
+    /// Reads everything that is available for a subscriber.
     pub(super) fn read(&mut self, at: usize) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let still_there = loop {
             let subscriber = &mut self.subscribers[at];
-            let Presence::Here(line) = &mut subscriber.presence else { break true };
+            let SoakPresence::Here(line) = &mut subscriber.presence else { break true };
             match line.read(&mut buffer) {
                 Ok(0) => break false,
                 Ok(count) => subscriber.read.extend_from_slice(&buffer[..count]),
@@ -31,16 +31,16 @@ impl Crowd {
             }
         };
         self.buffer = buffer;
-        let is_open = self.hear(at);
-        let is_here = matches!(self.subscribers[at].presence, Presence::Here(_));
+        let is_open = self.handle_frames(at);
+        let is_here = matches!(self.subscribers[at].presence, SoakPresence::Here(_));
         if is_here && !(still_there && is_open) {
-            Totals::add(&self.totals.let_go);
+            SoakTotals::add(&self.totals.let_go);
             self.leave(at, Duration::from_millis(500));
         }
     }
 
-    /// Takes what came whole; whether the hub keeps the connection.
-    fn hear(&mut self, at: usize) -> bool {
+    /// Handles complete frames. Returns whether the hub keeps the connection.
+    fn handle_frames(&mut self, at: usize) -> bool {
         let wire = self.subscribers[at].wire;
         let bytes = std::mem::take(&mut self.subscribers[at].read);
         let mut rest = bytes.as_slice();
@@ -55,16 +55,16 @@ impl Crowd {
                 }
             };
             match frame {
-                Frame::Message(json) => is_open = self.hear_message(at, json),
-                Frame::Lines(lines) => {
+                WireFrame::Message(json) => is_open = self.handle_message(at, json),
+                WireFrame::Lines(lines) => {
                     let lines = lines.split(|byte| *byte == b'\n');
                     for json in lines.filter_map(|line| line.strip_prefix(b"data: ")) {
-                        is_open &= self.hear_message(at, json);
+                        is_open &= self.handle_message(at, json);
                     }
                 }
-                Frame::Ping(content) => self.send(at, &Wire::pong(content)),
-                Frame::End => is_open = false,
-                Frame::Other => {}
+                WireFrame::Ping(content) => self.send(at, &SubscriberWire::pong(content)),
+                WireFrame::End => is_open = false,
+                WireFrame::Other => {}
             }
             rest = &rest[used..];
         }
@@ -72,9 +72,9 @@ impl Crowd {
         is_open
     }
 
-    /// Takes a message; whether the hub keeps the connection.
-    fn hear_message(&mut self, at: usize, json: &[u8]) -> bool {
-        let event: Event<'_> = match serde_json::from_slice(json) {
+    /// Handles a message. Returns whether the hub keeps the connection.
+    fn handle_message(&mut self, at: usize, json: &[u8]) -> bool {
+        let event: CheckedEvent<'_> = match serde_json::from_slice(json) {
             Ok(event) => event,
             Err(error) => {
                 self.totals
@@ -91,22 +91,23 @@ impl Crowd {
             }
             _ => {}
         }
-        Totals::add(&self.totals.deliveries);
+        SoakTotals::add(&self.totals.deliveries);
         let subscriber = &mut self.subscribers[at];
         let gaps = subscriber.hearing.gaps;
         for fault in subscriber.hearing.take(&event) {
             self.totals.fault(format!("subscriber {at}, {:?}: {fault}", subscriber.kind));
         }
         if subscriber.hearing.gaps > gaps {
-            Totals::add(&self.totals.gaps);
-            // Of whatever runs now, it hears the rest.
+            SoakTotals::add(&self.totals.gaps);
+            // It receives only the rest of the sessions that run now.
             subscriber.hearing.joins_before(self.next_session.load(Ordering::Relaxed));
         }
         if let Some(id) = &event.id {
             subscriber.last_event_id.clear();
             subscriber.last_event_id.push_str(id);
         }
-        if let (Kind::Person, Some((number, index))) = (subscriber.kind, event.question()) {
+        if let (SoakBehavior::Person, Some((number, index))) = (subscriber.kind, event.ask_index())
+        {
             self.answer(at, number, index);
         }
         true
@@ -123,15 +124,15 @@ impl Crowd {
             "timestamp": timing::timestamp(),
         });
         match self.subscribers[at].wire {
-            Wire::Stream => self.do_soon(Job::Say { message, line: None }),
+            SubscriberWire::Stream => self.do_soon(SoakJob::Say { message, line: None }),
             wire => self.send(at, &wire.message(&message)),
         }
     }
 
     fn send(&mut self, at: usize, bytes: &[u8]) {
-        let Presence::Here(line) = &mut self.subscribers[at].presence else { return };
+        let SoakPresence::Here(line) = &mut self.subscribers[at].presence else { return };
         if let Err(error) = line.send(bytes) {
-            // Whoever is let go hears so next.
+            // If the hub closed the connection, the next read shows that.
             let is_gone =
                 matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
             if !is_gone {

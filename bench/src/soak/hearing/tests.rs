@@ -1,19 +1,19 @@
-//! What a subscriber notices.
+//! Tests of the faults that a subscriber notices.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::soak::plan::Step;
+use crate::soak::plan::PlannedStep;
 
-/// All events of a session as a subscriber without limits gets them.
+/// All events of a session, as a subscriber without limits receives them.
 fn session(number: u64) -> Vec<Value> {
-    let plan = Plan::of(number);
+    let plan = SessionPlan::of(number);
     let mut events = Vec::new();
     for (index, step) in plan.steps.iter().enumerate() {
         let mut event = plan.event(index).expect("a step");
         event["sequence_number"] = events.len().into();
         events.push(event);
-        if matches!(step, Step::Asks) {
+        if matches!(step, PlannedStep::Asks) {
             events.push(json!({
                 "type": "aaep:agent.state.changed", "event_id": format!("evt_hub{index}"),
                 "session_id": format!("sess_soak{number}"), "sequence_number": events.len(),
@@ -24,13 +24,13 @@ fn session(number: u64) -> Vec<Value> {
     events
 }
 
-/// A session in which something is asked.
-fn number_with_question() -> u64 {
-    (0..100).find(|number| Plan::of(*number).asks > 0).expect("one of a hundred asks")
+/// The number of a session that contains an ask.
+fn number_with_ask() -> u64 {
+    (0..100).find(|number| SessionPlan::of(*number).asks > 0).expect("one of a hundred asks")
 }
 
-fn hear(wants: Wants, events: &[Value]) -> (Hearing, Vec<String>) {
-    let mut hearing = Hearing::new(wants, false);
+fn check_events(wants: ExpectedDelivery, events: &[Value]) -> (DeliveryCheck, Vec<String>) {
+    let mut hearing = DeliveryCheck::new(wants, false);
     let mut faults = Vec::new();
     for event in events {
         let text = event.to_string();
@@ -41,9 +41,10 @@ fn hear(wants: Wants, events: &[Value]) -> (Hearing, Vec<String>) {
 
 #[test]
 fn whoever_hears_all_of_it_has_nothing_to_complain_about() {
-    for wants in [Wants::Numbered, Wants::Everything, Wants::Text] {
+    for wants in [ExpectedDelivery::Numbered, ExpectedDelivery::Everything, ExpectedDelivery::Text]
+    {
         let events: Vec<Value> = (0..20).flat_map(session).collect();
-        let (hearing, faults) = hear(wants, &events);
+        let (hearing, faults) = check_events(wants, &events);
         assert_eq!(faults, Vec::<String>::new());
         assert_eq!((hearing.ended, hearing.unended()), (20, 0));
     }
@@ -51,12 +52,12 @@ fn whoever_hears_all_of_it_has_nothing_to_complain_about() {
 
 #[test]
 fn an_event_that_is_missing_is_noticed_whichever_it_is() {
-    let all = session(number_with_question());
+    let all = session(number_with_ask());
     for at in 0..all.len() {
         let mut events = all.clone();
         events.remove(at);
-        for wants in [Wants::Numbered, Wants::Everything] {
-            let (hearing, faults) = hear(wants, &events);
+        for wants in [ExpectedDelivery::Numbered, ExpectedDelivery::Everything] {
+            let (hearing, faults) = check_events(wants, &events);
             assert!(!faults.is_empty() || hearing.unended() > 0, "event {at}");
         }
     }
@@ -64,12 +65,12 @@ fn an_event_that_is_missing_is_noticed_whichever_it_is() {
 
 #[test]
 fn an_event_that_comes_twice_is_noticed_whichever_it_is() {
-    let all = session(number_with_question());
+    let all = session(number_with_ask());
     for at in 0..all.len() {
         let mut events = all.clone();
         events.insert(at, all[at].clone());
-        for wants in [Wants::Numbered, Wants::Everything] {
-            let (hearing, faults) = hear(wants, &events);
+        for wants in [ExpectedDelivery::Numbered, ExpectedDelivery::Everything] {
+            let (hearing, faults) = check_events(wants, &events);
             assert!(!faults.is_empty() || hearing.unended() > 0, "event {at}");
         }
     }
@@ -81,7 +82,7 @@ fn events_in_another_order_are_noticed() {
     for at in 1..all.len() {
         let mut events = all.clone();
         events.swap(at - 1, at);
-        let (hearing, faults) = hear(Wants::Numbered, &events);
+        let (hearing, faults) = check_events(ExpectedDelivery::Numbered, &events);
         assert!(!faults.is_empty() || hearing.unended() > 0, "event {at}");
     }
 }
@@ -95,7 +96,7 @@ fn text_that_is_missing_or_repeated_is_noticed() {
         without.remove(at);
         twice.insert(at, all[at].clone());
         for events in [without, twice] {
-            assert!(!hear(Wants::Text, &events).1.is_empty(), "event {at}");
+            assert!(!check_events(ExpectedDelivery::Text, &events).1.is_empty(), "event {at}");
         }
     }
 }
@@ -109,18 +110,19 @@ fn whoever_joins_while_a_session_runs_hears_the_rest_of_it() {
     });
     let mut events = vec![summary];
     events.extend_from_slice(&all[3..]);
-    for wants in [Wants::Numbered, Wants::Everything, Wants::Text] {
-        assert_eq!(hear(wants, &events).1, Vec::<String>::new());
+    for wants in [ExpectedDelivery::Numbered, ExpectedDelivery::Everything, ExpectedDelivery::Text]
+    {
+        assert_eq!(check_events(wants, &events).1, Vec::<String>::new());
     }
     events.remove(3);
-    assert!(!hear(Wants::Numbered, &events).1.is_empty());
+    assert!(!check_events(ExpectedDelivery::Numbered, &events).1.is_empty());
 }
 
 #[test]
 fn only_a_session_that_may_have_begun_before_can_be_joined_without_a_word() {
     let events = &session(5)[1..];
     for (began_before, is_right) in [(6, true), (5, false)] {
-        let mut hearing = Hearing::new(Wants::Everything, false);
+        let mut hearing = DeliveryCheck::new(ExpectedDelivery::Everything, false);
         hearing.joins_before(began_before);
         let take = |event: &Value| {
             hearing.take(&serde_json::from_str(&event.to_string()).expect("an event"))
@@ -135,9 +137,9 @@ fn a_gap_is_counted_and_only_some_may_have_one() {
     let mut event = session(5).remove(0);
     event["extensions"] = json!({ "agentvoice": { "gap": { "after_event_id": "evt_1" } } });
     let text = event.to_string();
-    let event: Event<'_> = serde_json::from_str(&text).expect("an event");
+    let event: CheckedEvent<'_> = serde_json::from_str(&text).expect("an event");
     for may_have_gaps in [false, true] {
-        let mut hearing = Hearing::new(Wants::Everything, may_have_gaps);
+        let mut hearing = DeliveryCheck::new(ExpectedDelivery::Everything, may_have_gaps);
         assert_eq!(hearing.take(&event).is_empty(), may_have_gaps);
         assert_eq!(hearing.gaps, 1);
     }
@@ -145,11 +147,11 @@ fn a_gap_is_counted_and_only_some_may_have_one() {
 
 #[test]
 fn after_a_gap_the_rest_of_what_runs_is_right_and_a_session_that_begins_later_is_heard_whole() {
-    let mut hearing = Hearing::new(Wants::Everything, true);
-    let take = |hearing: &mut Hearing, event: &Value| {
+    let mut hearing = DeliveryCheck::new(ExpectedDelivery::Everything, true);
+    let take = |hearing: &mut DeliveryCheck, event: &Value| {
         hearing.take(&serde_json::from_str(&event.to_string()).expect("an event"))
     };
-    // What goes on in each session that runs, all of which say that something is missing.
+    // Summaries of all running sessions, each of which tells of the gap.
     for number in [1, 2] {
         let summary = json!({
             "type": "aaep:agent.state.changed", "event_id": format!("evt_hub{number}"),

@@ -1,16 +1,16 @@
-//! What agents ask consent for, and what they then do: that, or something worse, as another agent, in
-//! another turn, or once more.
+//! What agents ask consent for, and what they do after an accept: the same action, or a worse one,
+//! as another agent, in another turn, or once more.
 
 use serde_json::{Value, json};
 
 use super::said::{digest_of, say_in_ours, state_action};
-use super::{Act, Agent, plan::Act::Do};
-use crate::rng::Rng;
+use super::{PlannedAct, SimulatedAgent, plan::PlannedAct::Do};
+use crate::rng::SeededRng;
 
 /// What an agent states about an action: its risk, and whether it cannot be undone.
-type Stakes = (Option<&'static str>, Option<bool>);
+type StatedStakes = (Option<&'static str>, Option<bool>);
 
-const ASKED: [Stakes; 10] = [
+const ASKED: [StatedStakes; 10] = [
     (Some("high"), Some(true)),
     (Some("high"), Some(true)),
     (Some("high"), Some(true)),
@@ -23,7 +23,7 @@ const ASKED: [Stakes; 10] = [
     (None, None),
 ];
 
-const DONE: [Stakes; 6] = [
+const DONE: [StatedStakes; 6] = [
     (Some("high"), Some(true)),
     (Some("medium"), Some(true)),
     (Some("low"), Some(true)),
@@ -32,32 +32,32 @@ const DONE: [Stakes; 6] = [
     (Some("high"), None),
 ];
 
-/// What an agent means to do once it is accepted.
+/// The action that an agent takes once its ask is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Deed {
-    stakes: Stakes,
+pub(super) struct IntendedAction {
+    stakes: StatedStakes,
     /// The digest that it states.
     digest: Option<String>,
-    /// Which agent of the session does it.
+    /// The agent of the session that takes the action.
     by: String,
-    /// Whether the turn ends before.
+    /// Whether the turn ends first.
     is_late: bool,
-    /// Whether other things are done before.
+    /// Whether the agent does other things first.
     is_slow: bool,
-    /// Whether it is done a second time, before the session ends.
+    /// Whether the agent repeats the action before the session ends.
     is_repeated: bool,
 }
 
-impl Deed {
-    /// Something that nobody was asked for.
-    pub(super) fn unasked(by: &str, number: u64, rng: &mut Rng) -> Self {
+impl IntendedAction {
+    /// An action that the agent asked nobody about.
+    pub(super) fn unasked(by: &str, number: u64, rng: &mut SeededRng) -> Self {
         let digest = rng.chance(50).then(|| digest_of(number));
         let stakes = *rng.pick(&DONE);
         let by = by.to_owned();
-        Deed { stakes, digest, by, is_late: false, is_slow: false, is_repeated: false }
+        IntendedAction { stakes, digest, by, is_late: false, is_slow: false, is_repeated: false }
     }
 
-    /// The words of the invocation.
+    /// The fields of the `tool.invoked` event.
     pub(super) fn words(&self, call: u64) -> Value {
         let mut words = json!({"tool": "search", "summary_normal": "Searching the time table.",
             "producer": {"agent_id": self.by}, "tool_call_id": format!("call_{call}")});
@@ -69,8 +69,13 @@ impl Deed {
     }
 }
 
-/// Asks for consent: the words, and what is done if it is given.
-pub(super) fn ask(agent: &Agent, token: &str, number: u64, rng: &mut Rng) -> (Value, Deed) {
+/// The fields of an ask, and the action that follows an accept.
+pub(super) fn ask(
+    agent: &SimulatedAgent,
+    token: &str,
+    number: u64,
+    rng: &mut SeededRng,
+) -> (Value, IntendedAction) {
     let stakes = *rng.pick(&ASKED);
     let (risk, irreversible) = stakes;
     let may_default = irreversible != Some(true) || risk == Some("low");
@@ -84,7 +89,7 @@ pub(super) fn ask(agent: &Agent, token: &str, number: u64, rng: &mut Rng) -> (Va
     });
     state_stakes(&mut words, stakes);
     if irreversible == Some(true) && rng.chance(30) {
-        // The stricter of the two fields counts.
+        // The stricter of the two fields applies.
         words["irreversible"] = false.into();
         words["reversibility"] = "irreversible".into();
     }
@@ -102,7 +107,7 @@ pub(super) fn ask(agent: &Agent, token: &str, number: u64, rng: &mut Rng) -> (Va
         }
         _ => None,
     };
-    let deed = Deed {
+    let deed = IntendedAction {
         stakes: if rng.chance(60) { stakes } else { *rng.pick(&DONE) },
         digest,
         by: if rng.chance(90) { by } else { other },
@@ -113,41 +118,41 @@ pub(super) fn ask(agent: &Agent, token: &str, number: u64, rng: &mut Rng) -> (Va
     (words, deed)
 }
 
-impl Agent {
-    /// It was accepted: does what it meant to do.
-    pub(super) fn carry_out(&mut self, deed: Deed) {
+impl SimulatedAgent {
+    /// Plans the intended action after an accept.
+    pub(super) fn carry_out(&mut self, deed: IntendedAction) {
         let (call, again) = (self.count(), self.count());
         let Some(session) = &mut self.session else { return };
         let mut acts = Vec::new();
         if deed.is_late {
-            acts.extend([Act::State("deciding"), Act::State("idle")]);
+            acts.extend([PlannedAct::State("deciding"), PlannedAct::State("idle")]);
         }
         if deed.is_slow {
-            acts.extend([const { Act::Progress }; 6]);
+            acts.extend([const { PlannedAct::Progress }; 6]);
         }
-        acts.extend([Do { call, deed: deed.clone() }, Act::Finish { call }]);
+        acts.extend([Do { call, deed: deed.clone() }, PlannedAct::Finish { call }]);
         acts.into_iter().rev().for_each(|act| session.acts.push_front(act));
         session.did = Some(deed.clone());
         if deed.is_repeated {
             let end = session.acts.pop_back();
-            session.acts.extend([Do { call: again, deed }, Act::Finish { call: again }]);
+            session.acts.extend([Do { call: again, deed }, PlannedAct::Finish { call: again }]);
             session.acts.extend(end);
         }
     }
 
-    /// The hub was killed: some agents then do again what they did last.
+    /// After a kill of the hub, some agents repeat their last action.
     pub(crate) fn try_again(&mut self) {
         let call = self.count();
         if let Some(session) = &mut self.session
             && let Some(deed) = session.did.clone()
         {
-            session.acts.push_front(Act::Finish { call });
+            session.acts.push_front(PlannedAct::Finish { call });
             session.acts.push_front(Do { call, deed });
         }
     }
 }
 
-fn state_stakes(words: &mut Value, (risk, irreversible): Stakes) {
+fn state_stakes(words: &mut Value, (risk, irreversible): StatedStakes) {
     if let Some(risk) = risk {
         words["risk_level"] = risk.into();
     }

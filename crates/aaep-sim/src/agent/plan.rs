@@ -1,27 +1,27 @@
-//! What an agent means to do in a session, before anything gets in its way.
+//! The plan of a session, before anything gets in the agent's way.
 
 use std::collections::VecDeque;
 
-use super::consent::Deed;
-use crate::rng::Rng;
+use super::consent::IntendedAction;
+use crate::rng::SeededRng;
 
 /// How a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum PlannedEnd {
     Completed,
     Errored,
     Cancelled,
 }
 
-/// One thing to do.
+/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum PlannedAct {
     State(&'static str),
     Progress,
     Tool,
     Do {
         call: u64,
-        deed: Deed,
+        deed: IntendedAction,
     },
     Finish {
         call: u64,
@@ -37,38 +37,38 @@ pub(super) enum Act {
     Confirm,
     Clarify,
     Handoff,
-    End(End),
+    End(PlannedEnd),
 }
 
-/// The plan of one session.
-pub(super) fn plan(rng: &mut Rng, is_chatty: bool) -> VecDeque<Act> {
+/// Makes the plan of one session.
+pub(super) fn plan(rng: &mut SeededRng, is_chatty: bool) -> VecDeque<PlannedAct> {
     let count = if is_chatty { rng.size(10, 60) } else { rng.size(3, 14) };
     let mut acts = VecDeque::new();
     for _ in 0..count {
         acts.push_back(match rng.below(if is_chatty { 14 } else { 20 }) {
             0..=2 => {
                 let state = *rng.pick(&["thinking", "planning", "deciding", "idle"]);
-                Act::State(state)
+                PlannedAct::State(state)
             }
-            3..=5 => Act::Progress,
-            6..=9 => Act::Tool,
-            10..=13 => Act::Output,
-            14..=16 => Act::Confirm,
-            17 | 18 => Act::Clarify,
-            _ => Act::Handoff,
+            3..=5 => PlannedAct::Progress,
+            6..=9 => PlannedAct::Tool,
+            10..=13 => PlannedAct::Output,
+            14..=16 => PlannedAct::Confirm,
+            17 | 18 => PlannedAct::Clarify,
+            _ => PlannedAct::Handoff,
         });
     }
     let end = match rng.below(10) {
-        0 | 1 => End::Errored,
-        2 => End::Cancelled,
-        _ => End::Completed,
+        0 | 1 => PlannedEnd::Errored,
+        2 => PlannedEnd::Cancelled,
+        _ => PlannedEnd::Completed,
     };
-    if end != End::Completed && rng.chance(60) {
-        // Broken off in the middle of an output or a tool.
+    if end != PlannedEnd::Completed && rng.chance(60) {
+        // Some sessions end in the middle of an output or a tool call.
         let at = rng.size(0, acts.len());
         acts.truncate(at);
-        acts.push_back(if rng.chance(50) { Act::Tool } else { Act::Output });
+        acts.push_back(if rng.chance(50) { PlannedAct::Tool } else { PlannedAct::Output });
     }
-    acts.push_back(Act::End(end));
+    acts.push_back(PlannedAct::End(end));
     acts
 }

@@ -1,4 +1,4 @@
-//! Questions: one outcome each, nobody's yes but a person's or an allowed default, and no hanging.
+//! Asks: each has one outcome, only a person or an allowed default can accept, and none hangs.
 
 mod open;
 mod time;
@@ -9,14 +9,14 @@ use aaep::extension::DecidedBy;
 use aaep::{Payload, ReplyToken};
 use aaep_engine::{Input, Output, Principal, Record, Resolution};
 
-use super::{Invariant, Moment};
+use super::{Invariant, WorldMoment};
 use crate::hub::GRACE_US;
-use crate::truth::{Presence, Subscription, Truth};
+use crate::truth::{SubscriberPresence, WorldSubscription, WorldTruth};
 pub use open::token_of as token_in;
-use open::{Question, token_of};
-pub use time::{LessTime, Maximum, MoreTime};
+use open::{TrackedAsk, token_of};
+pub use time::{ExtraTimeAllowed, NoExtraTimeAfterStop, WithinMaximum};
 
-/// Every question is settled once, and its agent hears it.
+/// Every ask has exactly one outcome, and its agent learns it.
 #[derive(Default)]
 pub struct OneOutcome {
     open: BTreeMap<ReplyToken, Principal>,
@@ -33,10 +33,10 @@ impl Invariant for OneOutcome {
          answered once."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         let step = match moment {
-            Moment::Handled(step) => step,
-            Moment::Finished => {
+            WorldMoment::Handled(step) => step,
+            WorldMoment::Finished => {
                 let left = self.open.keys().next();
                 return left.map_or(Ok(()), |token| Err(format!("{token} was never settled.")));
             }
@@ -78,13 +78,13 @@ impl Invariant for OneOutcome {
     }
 }
 
-/// Nobody answers what they asked themselves.
+/// No principal answers its own ask.
 #[derive(Default)]
-pub struct Others {
+pub struct NoSelfAnswer {
     asked: BTreeMap<ReplyToken, Principal>,
 }
 
-impl Invariant for Others {
+impl Invariant for NoSelfAnswer {
     fn name(&self) -> &'static str {
         "nobody answers themselves"
     }
@@ -93,8 +93,8 @@ impl Invariant for Others {
         "A reply of the principal that asked never counts (ruling 37)."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         let (replier, token) = match step.input {
             Input::Publish { principal, event, .. } => {
                 if let Some(token) = token_of(&event.payload) {
@@ -114,15 +114,15 @@ impl Invariant for Others {
     }
 }
 
-/// Never an accept that nobody gave and no default allowed.
+/// No ask is accepted unless someone accepted it or its default allows that.
 #[derive(Default)]
-pub struct Consent {
-    open: BTreeMap<ReplyToken, Question>,
-    /// Whether the clock jumped while the hub was down.
+pub struct NoUngivenAccept {
+    open: BTreeMap<ReplyToken, TrackedAsk>,
+    /// Whether the machine's clock jumped while the hub was down.
     clock_jumped: bool,
 }
 
-impl Invariant for Consent {
+impl Invariant for NoUngivenAccept {
     fn name(&self) -> &'static str {
         "no accept that nobody gave"
     }
@@ -133,19 +133,19 @@ impl Invariant for Consent {
          allows, and a rule accepts only what a rule may."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        self.clock_jumped |= matches!(moment, WorldMoment::Restarted { clock_jumped: true });
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if std::mem::take(&mut self.clock_jumped) {
             self.open.values_mut().for_each(|it| it.take_time(step));
         }
         let now_us = step.now.monotonic_us;
         for (at, before) in step.newcomers(truth) {
-            for question in self.open.values_mut() {
+            for ask in self.open.values_mut() {
                 if before.is_some_and(|it| {
-                    question.told.contains(&it) || question.heard_of.contains(&it)
+                    ask.recipients.contains(&it) || ask.inherited_by.contains(&it)
                 }) {
-                    question.heard_of.insert(at);
+                    ask.inherited_by.insert(at);
                 }
             }
         }
@@ -153,21 +153,21 @@ impl Invariant for Consent {
             match output {
                 Output::Record(Record { event, principal, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
-                    if let Some(question) = Question::of(event, *principal, truth, now_us) {
-                        self.open.insert(question.token.clone(), question);
+                    if let Some(ask) = TrackedAsk::of(event, *principal, truth, now_us) {
+                        self.open.insert(ask.token.clone(), ask);
                     }
                 }
                 Output::Deliver { frame, to } => {
-                    for question in self.open.values_mut() {
-                        if question.event.envelope.event_id == frame.event_id {
-                            let told = to.iter().filter_map(|key| Some(truth.of(*key)?.0));
-                            question.told.extend(told);
+                    for ask in self.open.values_mut() {
+                        if ask.event.envelope.event_id == frame.event_id {
+                            let recipients = to.iter().filter_map(|key| Some(truth.of(*key)?.0));
+                            ask.recipients.extend(recipients);
                         }
                     }
                 }
                 Output::Replied { is_accepted } => {
                     let (token, is_valid) = self.judge(truth, step.input, now_us);
-                    // Who resumes has the question from before; the hub need not count on it.
+                    // A subscriber that resumes has the ask from before; the hub need not rely on that.
                     let is_open = self.may_know(truth, step.input);
                     if *is_accepted != is_valid && !is_open {
                         let was = if is_valid { "valid" } else { "not valid" };
@@ -176,37 +176,37 @@ impl Invariant for Consent {
                     }
                 }
                 Output::Resolved { reply_token, resolution, decided_by, .. } => {
-                    let Some(question) = self.open.remove(reply_token) else { continue };
-                    question.check(resolution, decided_by, step.input, now_us)?;
+                    let Some(ask) = self.open.remove(reply_token) else { continue };
+                    ask.check(resolution, decided_by, step.input, now_us)?;
                 }
                 _ => {}
             }
         }
-        for question in self.open.values_mut() {
-            question.told.retain(|at| {
+        for ask in self.open.values_mut() {
+            ask.recipients.retain(|at| {
                 let subscription = &truth.subscriptions[*at];
-                can_answer(subscription, question.is_confirmation, question.principal)
+                can_answer(subscription, ask.is_confirmation, ask.principal)
             });
         }
         Ok(())
     }
 }
 
-impl Consent {
-    /// Whether a reply comes on a subscription whose forerunner was sent the question.
-    fn may_know(&self, truth: &Truth, input: &Input) -> bool {
+impl NoUngivenAccept {
+    /// Whether a reply comes from a subscription that continues one that received the ask.
+    fn may_know(&self, truth: &WorldTruth, input: &Input) -> bool {
         let (token, id) = match input {
             Input::Confirm { reply, .. } => (&reply.reply_token, &reply.subscription_id),
             Input::Clarify { reply, .. } => (&reply.reply_token, &reply.subscription_id),
             _ => return false,
         };
         let at = truth.named(id).map(|(at, _)| at);
-        let question = self.open.get(token);
-        at.zip(question).is_some_and(|(at, question)| question.heard_of.contains(&at))
+        let ask = self.open.get(token);
+        at.zip(ask).is_some_and(|(at, ask)| ask.inherited_by.contains(&at))
     }
 
-    /// Which question a reply is for, and whether it should count (§6.3.4, rulings 13 and 14).
-    fn judge(&self, truth: &Truth, input: &Input, now_us: u64) -> (String, bool) {
+    /// The ask that a reply is for, and whether the reply should be accepted (§6.3.4, rulings 13 and 14).
+    fn judge(&self, truth: &WorldTruth, input: &Input, now_us: u64) -> (String, bool) {
         let (principal, token, id) = match input {
             Input::Confirm { principal, reply } => {
                 (*principal, &reply.reply_token, &reply.subscription_id)
@@ -217,38 +217,38 @@ impl Consent {
             _ => return ("nothing".to_owned(), false),
         };
         let is_valid = || {
-            let question = self.open.get(token)?;
+            let ask = self.open.get(token)?;
             let (at, subscription) = truth.named(id)?;
             let is_theirs = subscription.principal == principal
-                && can_answer(subscription, question.is_confirmation, question.principal)
-                && question.told.contains(&at);
-            Some(is_theirs && now_us < question.deadline_us && question.takes(input))
+                && can_answer(subscription, ask.is_confirmation, ask.principal)
+                && ask.recipients.contains(&at);
+            Some(is_theirs && now_us < ask.deadline_us && ask.takes(input))
         };
         (token.as_str().to_owned(), is_valid().unwrap_or(false))
     }
 }
 
-/// Whether a subscription can answer what this principal asks: never its own (ruling 37).
-fn can_answer(subscription: &Subscription, is_confirmation: bool, asker: Principal) -> bool {
+/// Whether a subscription can answer the asks of this principal; never if they are its own (ruling 37).
+fn can_answer(subscription: &WorldSubscription, is_confirmation: bool, asker: Principal) -> bool {
     let terms = &subscription.terms;
     let is_able = if is_confirmation { terms.confirms } else { terms.clarifies };
     is_able
         && subscription.may_reply
         && subscription.principal != asker
-        && subscription.presence != Presence::Gone
+        && subscription.presence != SubscriberPresence::Gone
 }
 
-/// A question is open as long as someone can answer it in time, and no longer.
+/// An ask stays open as long as a subscriber can answer it in time, and no longer.
 #[derive(Default)]
-pub struct Patience {
-    open: BTreeMap<ReplyToken, Question>,
-    /// After the hub was killed, everyone may be on their way back until then.
+pub struct SettledInTime {
+    open: BTreeMap<ReplyToken, TrackedAsk>,
+    /// Whether the hub was killed: all subscribers may then be on their way back.
     is_restarted: bool,
     clock_jumped: bool,
     patient_until_us: u64,
 }
 
-impl Invariant for Patience {
+impl Invariant for SettledInTime {
     fn name(&self) -> &'static str {
         "settled in time"
     }
@@ -258,10 +258,10 @@ impl Invariant for Patience {
          before."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        self.is_restarted |= matches!(moment, Moment::Restarted { .. });
-        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        self.is_restarted |= matches!(moment, WorldMoment::Restarted { .. });
+        self.clock_jumped |= matches!(moment, WorldMoment::Restarted { clock_jumped: true });
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if std::mem::take(&mut self.clock_jumped) {
             self.open.values_mut().for_each(|it| it.take_time(step));
         }
@@ -269,34 +269,34 @@ impl Invariant for Patience {
             self.patient_until_us = step.now.monotonic_us + GRACE_US;
         }
         let now_us = step.now.monotonic_us;
-        let is_waited_for = |at: usize, question: &Question, presence: Presence| {
-            can_answer(&truth.subscriptions[at], question.is_confirmation, question.principal)
+        let is_waited_for = |at: usize, ask: &TrackedAsk, presence: SubscriberPresence| {
+            can_answer(&truth.subscriptions[at], ask.is_confirmation, ask.principal)
                 && match presence {
-                    Presence::Away(since) => since + GRACE_US > now_us,
-                    Presence::Here | Presence::Blocked => true,
-                    Presence::Gone => false,
+                    SubscriberPresence::Away(since) => since + GRACE_US > now_us,
+                    SubscriberPresence::Here | SubscriberPresence::Blocked => true,
+                    SubscriberPresence::Gone => false,
                 }
         };
         for output in step.outputs {
             match output {
                 Output::Record(Record { event, principal, .. }) => {
                     self.open.values_mut().for_each(|it| it.follow(event, now_us));
-                    if let Some(question) = Question::of(event, *principal, truth, now_us) {
-                        self.open.insert(question.token.clone(), question);
+                    if let Some(ask) = TrackedAsk::of(event, *principal, truth, now_us) {
+                        self.open.insert(ask.token.clone(), ask);
                     }
                 }
                 Output::Resolved { reply_token, decided_by, .. } => {
-                    let Some(question) = self.open.remove(reply_token) else { continue };
-                    if *decided_by == DecidedBy::Timeout && now_us < question.deadline_us {
+                    let Some(ask) = self.open.remove(reply_token) else { continue };
+                    if *decided_by == DecidedBy::Timeout && now_us < ask.deadline_us {
                         return Err(format!("{reply_token} timed out before its time."));
                     }
                     let settles_early = *decided_by == DecidedBy::NoListener;
                     let someone = truth.by_key.values().find(|at| {
-                        // Who changes with this very step was not there when it began.
+                        // A subscription that changes in this step was not present when the step began.
                         let is_steady = step.accepted.iter().all(|(it, _)| it != *at)
                             && step.changed.is_none_or(|(it, _)| it != **at);
                         let presence = truth.subscriptions[**at].presence;
-                        is_steady && is_waited_for(**at, &question, presence)
+                        is_steady && is_waited_for(**at, &ask, presence)
                     });
                     let is_known = |at: &&usize| truth.subscriptions[**at].is_excused;
                     if let Some(at) = someone.filter(|at| settles_early && !is_known(at)) {
@@ -309,29 +309,29 @@ impl Invariant for Patience {
                 _ => {}
             }
         }
-        for question in self.open.values() {
-            if question.deadline_us <= now_us {
-                return Err(format!("{} is open though its time is over.", question.token));
+        for ask in self.open.values() {
+            if ask.deadline_us <= now_us {
+                return Err(format!("{} is open though its time is over.", ask.token));
             }
             let has_someone = truth
                 .by_key
                 .values()
-                .any(|at| is_waited_for(*at, question, truth.subscriptions[*at].presence));
+                .any(|at| is_waited_for(*at, ask, truth.subscriptions[*at].presence));
             if !has_someone && now_us >= self.patient_until_us {
-                return Err(format!("{} is open and nobody can answer it.", question.token));
+                return Err(format!("{} is open and nobody can answer it.", ask.token));
             }
         }
         Ok(())
     }
 }
 
-/// Questions go to those who can answer, also when they come late, and to nobody else.
+/// Asks go to all subscribers that can answer, including late ones, and to no others.
 #[derive(Default)]
-pub struct Addressed {
-    open: BTreeMap<ReplyToken, Question>,
+pub struct AskRecipients {
+    open: BTreeMap<ReplyToken, TrackedAsk>,
 }
 
-impl Invariant for Addressed {
+impl Invariant for AskRecipients {
     fn name(&self) -> &'static str {
         "asked who can answer"
     }
@@ -340,8 +340,8 @@ impl Invariant for Addressed {
         "A question goes to everyone who can answer it, also to who comes late, and to nobody else."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for sent in step.delivered {
             let (confirms, clarifies) = (sent.terms.confirms, sent.terms.clarifies);
             let subscription = &truth.subscriptions[sent.subscription];
@@ -358,8 +358,8 @@ impl Invariant for Addressed {
         for output in step.outputs {
             match output {
                 Output::Record(Record { event, principal, .. }) => {
-                    if let Some(question) = Question::of(event, *principal, truth, 0) {
-                        self.open.insert(question.token.clone(), question);
+                    if let Some(ask) = TrackedAsk::of(event, *principal, truth, 0) {
+                        self.open.insert(ask.token.clone(), ask);
                     }
                 }
                 Output::Resolved { reply_token, .. } => drop(self.open.remove(reply_token)),
@@ -367,19 +367,16 @@ impl Invariant for Addressed {
             }
         }
         for (at, _) in step.accepted.iter().filter(|(_, is_new)| *is_new) {
-            for question in self.open.values() {
+            for ask in self.open.values() {
                 let subscription = &truth.subscriptions[*at];
-                let id = &question.event.envelope.event_id;
+                let id = &ask.event.envelope.event_id;
                 let is_told = step.to(*at).any(|sent| sent.frame.event_id == *id);
                 let goes_on = subscription.resumes.is_some();
                 let has_enough = super::critical::sent_to(*at, step) >= truth.at_a_time;
-                let can = can_answer(subscription, question.is_confirmation, question.principal);
+                let can = can_answer(subscription, ask.is_confirmation, ask.principal);
                 if can && !has_enough && !is_told && !goes_on {
                     let late = &subscription.id;
-                    return Err(format!(
-                        "{} was not sent to {late}, which came late.",
-                        question.token
-                    ));
+                    return Err(format!("{} was not sent to {late}, which came late.", ask.token));
                 }
             }
         }
@@ -387,7 +384,7 @@ impl Invariant for Addressed {
     }
 }
 
-/// Whether a resolution follows from the default of a question.
+/// Whether a resolution follows from the default of an ask.
 fn is_default(resolution: &Resolution, decided_by: &DecidedBy) -> bool {
     matches!(decided_by, DecidedBy::Timeout | DecidedBy::NoListener)
         && !matches!(resolution, Resolution::Withdrawn | Resolution::Answer(_))

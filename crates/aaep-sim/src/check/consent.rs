@@ -1,5 +1,5 @@
-//! Consent to one action: nothing worse than what was presented, no other arguments, no other agent, no
-//! other turn, not twice, and nothing grave by silence.
+//! Consent covers one action: nothing worse than what was presented, no other arguments, no other
+//! agent, no other turn, not twice, and nothing grave by silence.
 
 mod ledger;
 
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use aaep::extension::{Delivery, stated_digest};
 use aaep::{Payload, ReplyToken, ToolName};
 use aaep_engine::{Output, Record, Resolution};
-pub use ledger::Presented;
-use ledger::{Ledger, Who, ends_turn, who};
+pub use ledger::PresentedRisk;
+use ledger::{ConsentLedger, LedgerAgent, agent_of, ends_turn};
 
 use super::asks::token_in;
-use super::{Invariant, Moment};
-use crate::truth::Truth;
+use super::{Invariant, WorldMoment};
+use crate::truth::WorldTruth;
 
-/// What a question asked for exactly.
-type Action = (ToolName, [u8; 32]);
+/// The exact action that an ask names: a tool and the digest of its arguments.
+type ToolDigest = (ToolName, [u8; 32]);
 
-/// While consent for exactly one action of a tool is unused, the tool runs irreversibly with these
-/// arguments only, and once.
+/// While consent to one exact action of a tool is unused, the tool runs irreversibly only with
+/// these arguments, and only once.
 #[derive(Default)]
 pub struct ExactAction {
-    asked: BTreeMap<ReplyToken, (Who, Action)>,
-    accepted: BTreeMap<Who, Vec<Action>>,
+    asked: BTreeMap<ReplyToken, (LedgerAgent, ToolDigest)>,
+    accepted: BTreeMap<LedgerAgent, Vec<ToolDigest>>,
 }
 
 impl Invariant for ExactAction {
@@ -35,24 +35,24 @@ impl Invariant for ExactAction {
         "No irreversible tool runs with other arguments than those that were accepted for it."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             match output {
                 Output::Record(Record { event, .. }) => {
-                    let who = who(event);
+                    let agent = agent_of(event);
                     if ends_turn(event) {
-                        self.accepted.remove(&who);
+                        self.accepted.remove(&agent);
                     }
                     if let Some(token) = token_in(&event.payload)
                         && let Some(said) = Delivery::of(event)
                         && let (Some(tool), Some(digest)) = (said.tool, said.action_digest)
                     {
                         let action = (tool, digest.bytes());
-                        self.asked.insert(token.clone(), (who.clone(), action));
+                        self.asked.insert(token.clone(), (agent.clone(), action));
                     }
                     let Payload::ToolInvoked(invoked) = &event.payload else { continue };
-                    let accepted = self.accepted.entry(who).or_default();
+                    let accepted = self.accepted.entry(agent).or_default();
                     let is_bound = accepted.iter().any(|(tool, _)| *tool == invoked.tool);
                     let stated = stated_digest(event).map(|it| (invoked.tool.clone(), it.bytes()));
                     let exact = accepted.iter().position(|it| stated.as_ref() == Some(it));
@@ -68,9 +68,9 @@ impl Invariant for ExactAction {
                     }
                 }
                 Output::Resolved { reply_token, resolution, .. } => {
-                    let Some((who, action)) = self.asked.remove(reply_token) else { continue };
+                    let Some((agent, action)) = self.asked.remove(reply_token) else { continue };
                     if *resolution == Resolution::Accept {
-                        self.accepted.entry(who).or_default().push(action);
+                        self.accepted.entry(agent).or_default().push(action);
                     }
                 }
                 _ => {}
@@ -80,17 +80,17 @@ impl Invariant for ExactAction {
     }
 }
 
-/// What nobody answered is no consent to anything grave (ruling 35).
+/// Silence is not consent to anything grave (ruling 35).
 #[derive(Default)]
-pub struct Silence {
-    ledger: Ledger,
-    /// How many accepts each agent of a session has of people that it has not used.
-    replies: BTreeMap<Who, u64>,
-    /// The same of silence.
-    defaults: BTreeMap<Who, u64>,
+pub struct NoConsentBySilence {
+    ledger: ConsentLedger,
+    /// How many unused accepts from people each agent of a session has.
+    replies: BTreeMap<LedgerAgent, u64>,
+    /// How many unused accepts by default each agent of a session has.
+    defaults: BTreeMap<LedgerAgent, u64>,
 }
 
-impl Invariant for Silence {
+impl Invariant for NoConsentBySilence {
     fn name(&self) -> &'static str {
         "silence is no consent"
     }
@@ -99,22 +99,22 @@ impl Invariant for Silence {
         "What was accepted by default covers nothing that is irreversible or of more than low risk."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
-            if let Some((who, is_by_reply)) = self.ledger.follow(output) {
+            if let Some((agent, is_by_reply)) = self.ledger.follow(output) {
                 let counts = if is_by_reply { &mut self.replies } else { &mut self.defaults };
-                *counts.entry(who).or_default() += 1;
+                *counts.entry(agent).or_default() += 1;
             }
             let Output::Record(Record { event, .. }) = output else { continue };
             if !ledger::is_grave(event) {
                 continue;
             }
-            let who = who(event);
-            let left = self.replies.entry(who.clone()).or_default();
+            let agent = agent_of(event);
+            let left = self.replies.entry(agent.clone()).or_default();
             match left.checked_sub(1) {
                 Some(less) => *left = less,
-                None if self.defaults.contains_key(&who) => {
+                None if self.defaults.contains_key(&agent) => {
                     let id = &event.envelope.event_id;
                     return Err(format!("{id} runs a grave tool that silence accepted."));
                 }
@@ -125,13 +125,13 @@ impl Invariant for Silence {
     }
 }
 
-/// An accept covers what was presented, for who asked, in the turn in which it was asked, once.
+/// An accept covers what was presented, for the agent that asked, in the turn of the ask, once.
 #[derive(Default)]
-pub struct Covered {
-    ledger: Ledger,
+pub struct CoveredByAccept {
+    ledger: ConsentLedger,
 }
 
-impl Invariant for Covered {
+impl Invariant for CoveredByAccept {
     fn name(&self) -> &'static str {
         "only what was presented"
     }
@@ -141,8 +141,8 @@ impl Invariant for Covered {
          ask of the same agent, session and turn that presented at least that much."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             self.ledger.follow(output);
             let Output::Record(Record { event, .. }) = output else { continue };

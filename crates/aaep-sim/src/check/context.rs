@@ -1,5 +1,5 @@
-//! What is critical is understood: the start of its session and the text before an ask come first, and nothing that is
-//! not text waits for a pace (rulings 7 and 30).
+//! Critical events can be understood: the start of their session and the text before an ask come
+//! first, and a pace holds nothing but text (rulings 7 and 30).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,41 +7,39 @@ use aaep::{CoreType, EventId, EventType, Payload, SessionId};
 use aaep_engine::Output;
 
 use super::critical::sent_to;
-use super::{Delivered, Invariant, Moment, Step};
-use crate::truth::{Presence, Truth};
+use super::text::CheckedOutputKey;
+use super::{DeliveredEvent, HubStep, Invariant, WorldMoment};
+use crate::truth::{SubscriberPresence, WorldTruth};
 
-/// An output, by its session and id.
-type Key = (SessionId, String);
-
-/// Something critical, as it was recorded.
-struct Recorded {
+/// A critical event, as it was recorded.
+struct RecordedCritical {
     at_us: u64,
-    /// Up to where the outputs of its session went, and when each began; only for an ask.
-    texts: Vec<(Key, usize, u64)>,
+    /// The outputs of its session: how far each had got, and when it began. Filled for asks only.
+    texts: Vec<(CheckedOutputKey, usize, u64)>,
 }
 
-/// What one subscription got.
+/// What one subscription received.
 #[derive(Clone, Default)]
-struct Got {
+struct ReceivedContext {
     started: BTreeSet<SessionId>,
-    texts: BTreeMap<Key, usize>,
-    /// From this many events on nothing is left out.
+    texts: BTreeMap<CheckedOutputKey, usize>,
+    /// The event count from which on nothing may be missing.
     since: u64,
 }
 
-/// The start of a session comes before anything critical of it, and its text before an ask.
+/// The start of a session arrives before its critical events, and its text before an ask.
 #[derive(Default)]
-pub struct Context {
+pub struct ContextFirst {
     count: u64,
     began: BTreeMap<SessionId, u64>,
-    written: BTreeMap<Key, (usize, u64)>,
-    critical: BTreeMap<EventId, Recorded>,
-    got: BTreeMap<usize, Got>,
-    /// What came without its text. Whoever is behind may be told of a gap afterwards.
+    written: BTreeMap<CheckedOutputKey, (usize, u64)>,
+    critical: BTreeMap<EventId, RecordedCritical>,
+    got: BTreeMap<usize, ReceivedContext>,
+    /// Asks that came without their text. That is right if the lagging subscriber is told of a gap later.
     doubts: BTreeMap<usize, String>,
 }
 
-impl Invariant for Context {
+impl Invariant for ContextFirst {
     fn name(&self) -> &'static str {
         "context before what is critical"
     }
@@ -50,12 +48,13 @@ impl Invariant for Context {
         "The start of a session is told before anything critical of it, and its text before it asks something."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 self.write(step);
                 for (at, before) in step.newcomers(truth) {
-                    let fresh = || Got { since: self.count, ..Got::default() };
+                    let fresh =
+                        || ReceivedContext { since: self.count, ..ReceivedContext::default() };
                     let got = before.and_then(|it| self.got.get(&it)).cloned();
                     self.got.insert(at, got.unwrap_or_else(fresh));
                 }
@@ -68,14 +67,14 @@ impl Invariant for Context {
                 }
                 Ok(())
             }
-            Moment::Arrived(sent) => {
-                self.hear(truth, sent);
+            WorldMoment::Arrived(sent) => {
+                self.receive(truth, sent);
                 Ok(())
             }
-            Moment::Finished => {
+            WorldMoment::Finished => {
                 let is_here = |at: &usize| {
                     let it = &truth.subscriptions[*at];
-                    it.presence == Presence::Here && !it.is_excused
+                    it.presence == SubscriberPresence::Here && !it.is_excused
                 };
                 let doubt = self.doubts.iter().find(|(at, _)| is_here(at));
                 doubt.map_or(Ok(()), |(_, doubt)| Err(doubt.clone()))
@@ -85,8 +84,8 @@ impl Invariant for Context {
     }
 }
 
-impl Context {
-    fn write(&mut self, step: &Step<'_>) {
+impl ContextFirst {
+    fn write(&mut self, step: &HubStep<'_>) {
         for event in step.recorded() {
             self.count += 1;
             let session = &event.envelope.session_id;
@@ -111,13 +110,13 @@ impl Context {
                 );
                 let texts = self.written.iter().filter(|(key, _)| is_ask && key.0 == *session);
                 let texts = texts.map(|(key, (end, began))| (key.clone(), *end, *began)).collect();
-                let recorded = Recorded { at_us: step.now.monotonic_us, texts };
+                let recorded = RecordedCritical { at_us: step.now.monotonic_us, texts };
                 self.critical.insert(event.envelope.event_id.clone(), recorded);
             }
         }
     }
 
-    fn hear(&mut self, truth: &Truth, sent: &Delivered) {
+    fn receive(&mut self, truth: &WorldTruth, sent: &DeliveredEvent) {
         let got = self.got.entry(sent.subscription).or_default();
         let session = &sent.event.envelope.session_id;
         match &sent.event.payload {
@@ -132,8 +131,8 @@ impl Context {
         }
         let subscription = &truth.subscriptions[sent.subscription];
         let Some(recorded) = self.critical.get(&sent.frame.event_id) else { return };
-        // What is asked late, or told after a return, comes with a summary instead.
-        // With little memory, whoever is behind is told of a gap.
+        // A late ask, or one after a reconnect, comes with a summary instead. With little memory,
+        // lagging subscribers are told of a gap.
         if subscription.is_excused || truth.is_cramped || recorded.at_us != sent.sent_us {
             return;
         }
@@ -146,7 +145,7 @@ impl Context {
             );
             self.doubts.entry(sent.subscription).or_insert(doubt);
         }
-        let is_missing = |(key, end, began): &&(Key, usize, u64)| {
+        let is_missing = |(key, end, began): &&(CheckedOutputKey, usize, u64)| {
             *began > got.since && got.texts.get(key).copied().unwrap_or(0) < *end
         };
         if sent.terms.wants_text()
@@ -164,9 +163,9 @@ impl Context {
 /// A pace holds text and nothing else.
 #[derive(Default)]
 pub struct OnlyText {
-    /// Who has something else to wait for: a summary, or its wire.
+    /// Subscriptions that wait for something else: a summary, or their wire.
     waiting: BTreeSet<usize>,
-    /// Subscriptions from which something was held back. That is right if they are told of a gap later.
+    /// Subscriptions for which something was held back. That is right if they are told of a gap later.
     doubts: BTreeMap<usize, String>,
 }
 
@@ -179,17 +178,18 @@ impl Invariant for OnlyText {
         "Tools, starts and ends come when they happen, however much text is still being spoken."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         let step = match moment {
-            Moment::Handled(step) => step,
-            Moment::Finished => {
-                let is_here = |at: &usize| truth.subscriptions[*at].presence == Presence::Here;
+            WorldMoment::Handled(step) => step,
+            WorldMoment::Finished => {
+                let is_here =
+                    |at: &usize| truth.subscriptions[*at].presence == SubscriberPresence::Here;
                 let doubt = self.doubts.iter().find(|(at, _)| is_here(at));
                 return doubt.map_or(Ok(()), |(_, doubt)| Err(doubt.clone()));
             }
             _ => return Ok(()),
         };
-        // Where little goes at a time, things wait for the wire.
+        // With small batches, events wait for the wire.
         if truth.at_a_time < 64 {
             return Ok(());
         }
@@ -207,9 +207,12 @@ impl Invariant for OnlyText {
         for &at in truth.by_key.values() {
             let subscription = &truth.subscriptions[at];
             let terms = &subscription.terms;
-            // With little memory, whoever is behind is told of a gap first.
+            // With little memory, lagging subscribers are told of a gap first.
             let is_paced = terms.pace.is_some() && terms.rate.is_none() && !truth.is_cramped;
-            if !is_paced || subscription.presence != Presence::Here || self.waiting.contains(&at) {
+            if !is_paced
+                || subscription.presence != SubscriberPresence::Here
+                || self.waiting.contains(&at)
+            {
                 continue;
             }
             let is_of_interest = |event: &&std::sync::Arc<aaep::Event>| {
@@ -231,7 +234,7 @@ impl Invariant for OnlyText {
                 }
             }
         }
-        // Whoever had to wait for something else is looked at again when it was sent something.
+        // Check subscriptions that waited for something else again once they were sent something.
         self.waiting.retain(|at| step.to(*at).next().is_none() || changed == Some(*at));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Critical events, and how questions were settled: at once to everyone, and never lost.
+//! Critical events and the outcomes of asks: delivered at once to all subscribers, and never lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use aaep::event::reasoning::state;
 use aaep::{CoreType, Event, Payload, SessionId};
 use aaep_engine::{Input, Output};
 
-use super::owed::Owed;
+use super::owed::OwedEvents;
 use super::pace::is_notice;
-use super::{Delivered, Invariant, Moment, Step};
-use crate::truth::{Presence, Truth};
+use super::{DeliveredEvent, HubStep, Invariant, WorldMoment};
+use crate::truth::{SubscriberPresence, WorldTruth};
 
-/// Whether everyone must hear of an event at once (§5.5.4, rulings 1 and 18).
-pub fn is_urgent(event: &Event) -> bool {
+/// Whether all subscribers must receive an event at once (§5.5.4, rulings 1 and 18).
+pub fn is_critical_event(event: &Event) -> bool {
     event.is_critical() || is_notice(event)
 }
 
-/// Whether what was sent tells of this event: itself, or, of a question, that there is one.
-pub fn tells(event: &Event, sent: &Delivered) -> bool {
+/// Whether the sent event is this event or, for an ask, announces it.
+pub fn announces(event: &Event, sent: &DeliveredEvent) -> bool {
     if sent.event.envelope.event_id == event.envelope.event_id {
         return true;
     }
@@ -34,38 +34,40 @@ pub fn tells(event: &Event, sent: &Delivered) -> bool {
         && change.summary_normal.as_ref().is_some_and(|words| words.contains(about.as_str()))
 }
 
-fn is_question(event: &Event) -> bool {
+fn is_ask(event: &Event) -> bool {
     matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
 }
 
-/// The subscriptions that were there before the step and still are, with whether they could be
-/// reached all the time.
-fn standing<'a>(truth: &'a Truth, step: &'a Step<'_>) -> impl Iterator<Item = (usize, bool)> + 'a {
+/// The subscriptions that existed before the step and still do, and whether events could reach them throughout.
+fn standing<'a>(
+    truth: &'a WorldTruth,
+    step: &'a HubStep<'_>,
+) -> impl Iterator<Item = (usize, bool)> + 'a {
     truth.by_key.values().filter_map(move |&at| {
         let is_new = step.accepted.contains(&(at, true));
         let is_steady = step.changed.is_none_or(|(changed, _)| changed != at);
-        let is_here = truth.subscriptions[at].presence == Presence::Here;
+        let is_here = truth.subscriptions[at].presence == SubscriberPresence::Here;
         (!is_new).then_some((at, is_here && is_steady))
     })
 }
 
-/// How many events a subscription was sent in a step; one that is longer than 4 KiB counts as several.
-pub(super) fn sent_to(at: usize, step: &Step<'_>) -> usize {
+/// How many events a subscription was sent in a step. An event longer than 4 KiB counts as several.
+pub(super) fn sent_to(at: usize, step: &HubStep<'_>) -> usize {
     step.to(at).map(|sent| 1 + sent.frame.json.len() / 4096).sum()
 }
 
 /// No critical event is held, dropped or filtered.
 #[derive(Default)]
-pub struct AtOnce {
-    /// What waits for subscribers whose wire is full, or who were sent as much as goes at a time.
+pub struct CriticalAtOnce {
+    /// Events that wait for subscribers whose wire is full, or that were already sent a whole batch.
     waiting: BTreeMap<usize, Vec<Arc<Event>>>,
-    /// For whom there is more, when their wire has taken what it was sent.
+    /// Subscriptions with more pending events, which follow once their wire has taken the batch.
     resting: BTreeSet<usize>,
-    /// The sessions that run: in one of them it is said that something is missing.
+    /// The running sessions. A gap is told in one of them.
     running: BTreeSet<SessionId>,
 }
 
-impl Invariant for AtOnce {
+impl Invariant for CriticalAtOnce {
     fn name(&self) -> &'static str {
         "critical at once"
     }
@@ -75,8 +77,8 @@ impl Invariant for AtOnce {
          as soon as its wire takes something; except that whoever is behind is sent a part at a time."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if let Some((at, _)) = step.changed {
             self.resting.remove(&at);
         }
@@ -88,15 +90,15 @@ impl Invariant for AtOnce {
                 self.running.insert(session_id.clone());
             }
         }
-        // Whoever is told that something is missing is told how things stand instead.
+        // A subscriber that is told of a gap receives a summary instead.
         let gaps: BTreeSet<usize> = step.gaps().collect();
-        for event in step.recorded().filter(|event| is_urgent(event)) {
+        for event in step.recorded().filter(|event| is_critical_event(event)) {
             for (at, is_reachable) in standing(truth, step) {
-                if gaps.contains(&at) || step.to(at).any(|sent| tells(event, sent)) {
+                if gaps.contains(&at) || step.to(at).any(|sent| announces(event, sent)) {
                     continue;
                 }
                 let subscription = &truth.subscriptions[at];
-                // Who counts gets everything in its order.
+                // Subscribers with numbered events receive everything in order.
                 let has_enough = sent_to(at, step) >= truth.at_a_time
                     || (self.resting.contains(&at) && subscription.terms.keeps_all());
                 if is_reachable && !has_enough {
@@ -107,7 +109,7 @@ impl Invariant for AtOnce {
                         subscription.id
                     ));
                 }
-                if is_reachable || subscription.presence == Presence::Blocked {
+                if is_reachable || subscription.presence == SubscriberPresence::Blocked {
                     self.waiting.entry(at).or_default().push(Arc::clone(event));
                 }
             }
@@ -117,7 +119,7 @@ impl Invariant for AtOnce {
                 waiting.retain(|event| event.envelope.session_id != *session_id);
             }
         }
-        // Whose connection broke, or who came back, is told as whoever was away.
+        // A subscription whose connection broke or came back is treated as one that was away.
         if let Some((at, _)) = step.changed
             && !matches!(
                 step.input,
@@ -138,17 +140,17 @@ impl Invariant for AtOnce {
             let sent = sent_to(*at, step);
             let is_free = matches!(step.input, Input::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
-            let is_sent = |event: &Event| step.to(*at).any(|sent| tells(event, sent));
-            // With a rate or a pace, it may take a while to say that something is missing: it is seen in the end. What is
-            // still there comes at once, and what is still asked is asked again.
+            let is_sent = |event: &Event| step.to(*at).any(|sent| announces(event, sent));
+            // With a rate or a pace, the notice of a gap may take a while; it is checked in the
+            // end. Events that are still available come at once, and open asks are asked again.
             let terms = &truth.subscriptions[*at].terms;
             if is_free && (terms.rate.is_some() || terms.pace.is_some()) {
-                let is_there = |event: &Arc<Event>| !is_question(event) && is_sent(event);
+                let is_there = |event: &Arc<Event>| !is_ask(event) && is_sent(event);
                 let first = waiting.iter().position(is_there).unwrap_or(waiting.len());
                 waiting.drain(..first);
             }
             waiting.retain(|event| !is_sent(event));
-            // Where no session runs, it is said in the next one that something is missing.
+            // If no session runs, the gap is told in the next one.
             if sent == 0 && self.running.is_empty() {
                 continue;
             }
@@ -166,13 +168,13 @@ impl Invariant for AtOnce {
     }
 }
 
-/// In the end every critical event has arrived, whatever the network did.
+/// Every critical event arrives in the end, whatever the network did.
 #[derive(Default)]
-pub struct Arrival {
-    owed: Owed,
+pub struct CriticalArrival {
+    owed: OwedEvents,
 }
 
-impl Invariant for Arrival {
+impl Invariant for CriticalArrival {
     fn name(&self) -> &'static str {
         "critical events arrive"
     }
@@ -181,22 +183,22 @@ impl Invariant for Arrival {
         "Whoever comes back after a broken connection gets the critical events that it missed."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 self.owed.hand_on(truth, step);
-                for event in step.recorded().filter(|event| is_urgent(event)) {
+                for event in step.recorded().filter(|event| is_critical_event(event)) {
                     for (at, _) in standing(truth, step) {
                         self.owed.owe(at, event);
                     }
                 }
                 self.owed.forgive(step);
             }
-            Moment::Arrived(sent) => {
-                self.owed.retain(sent.subscription, |event| !tells(event, sent));
+            WorldMoment::Arrived(sent) => {
+                self.owed.retain(sent.subscription, |event| !announces(event, sent));
             }
-            Moment::Lost(_) | Moment::Restarted { .. } => {}
-            Moment::Finished => return self.owed.check(truth, |_| true),
+            WorldMoment::Lost(_) | WorldMoment::Restarted { .. } => {}
+            WorldMoment::Finished => return self.owed.check(truth, |_| true),
         }
         Ok(())
     }

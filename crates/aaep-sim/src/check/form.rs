@@ -1,15 +1,15 @@
-//! What is sent is well formed, and time never goes back.
+//! Frames are well formed, and time never goes back.
 
 use std::collections::BTreeMap;
 
 use aaep::{Message, Payload, SessionId, Severity};
 use aaep_engine::Output;
 
-use super::{Invariant, Moment};
+use super::{Invariant, WorldMoment};
 use crate::known;
-use crate::truth::Truth;
+use crate::truth::WorldTruth;
 
-/// Every frame is an event that a strict reader takes.
+/// Every frame is an event that a strict reader accepts.
 pub struct ValidFrames;
 
 impl Invariant for ValidFrames {
@@ -21,8 +21,8 @@ impl Invariant for ValidFrames {
         "Everything that is sent is an event or message that a strict reader takes."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for sent in step.delivered {
             if let Some(fault) = &sent.fault {
                 return Err(format!("{} is not valid: {fault}", sent.frame.event_id));
@@ -55,7 +55,8 @@ impl Invariant for ValidFrames {
     }
 }
 
-/// Every event has the words that the specification wants, and nobody has a level that they cannot keep.
+/// Every event has the fields that the specification requires, and no subscription is granted a
+/// level that it cannot keep.
 pub struct WantedWords;
 
 impl Invariant for WantedWords {
@@ -68,8 +69,8 @@ impl Invariant for WantedWords {
          granted only to those who can reply."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for sent in step.delivered {
             let envelope = &sent.event.envelope;
             if envelope.aaep_version.is_none() {
@@ -101,13 +102,13 @@ impl Invariant for WantedWords {
     }
 }
 
-/// Deadlines lie ahead, and within a session time goes on whatever the clock of the machine does.
+/// Deadlines lie ahead, and within a session time moves forward, whatever the machine's clock does.
 #[derive(Default)]
-pub struct Clock {
+pub struct TimeGoesOn {
     last_us: BTreeMap<SessionId, i64>,
 }
 
-impl Invariant for Clock {
+impl Invariant for TimeGoesOn {
     fn name(&self) -> &'static str {
         "time goes on"
     }
@@ -116,8 +117,8 @@ impl Invariant for Clock {
         "A deadline lies ahead, and the timestamps of a session never go back."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if let Some(deadline) = step.deadline.filter(|at| *at <= step.now.monotonic_us) {
             return Err(format!("The deadline {deadline} is not later than now."));
         }
@@ -125,7 +126,7 @@ impl Invariant for Clock {
             let envelope = &event.envelope;
             let now_us = envelope.timestamp.unix_us();
             let last_us = self.last_us.entry(envelope.session_id.clone()).or_insert(now_us);
-            if now_us < *last_us && !known::may_go_back(event) {
+            if now_us < *last_us && !known::may_carry_earlier_time(event) {
                 let back_us = *last_us - now_us;
                 let kind = match &event.payload {
                     Payload::StateChanged(_) => "a change of state",

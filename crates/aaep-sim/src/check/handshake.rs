@@ -1,13 +1,13 @@
-//! Terms: never wider than asked for, and never more subscribers than there are places.
+//! Terms are never wider than requested, and there are never more subscribers than allowed.
 
 use aaep::{Capabilities, CoreType, EventType};
 use aaep_engine::{MAX_OPEN_ASKS, Output};
 
-use super::{Invariant, Moment};
+use super::{Invariant, WorldMoment};
 use crate::hub::MAX_SUBSCRIPTIONS;
-use crate::truth::{Presence, Terms, Truth};
+use crate::truth::{SubscriberPresence, UnderstoodTerms, WorldTruth};
 
-/// Honored is within requested (§5.4.4).
+/// Granted terms stay within the requested ones (§5.4.4).
 pub struct WithinRequest;
 
 impl Invariant for WithinRequest {
@@ -19,8 +19,8 @@ impl Invariant for WithinRequest {
         "No honored term is wider than what the subscriber asked for."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             let Output::Accepted { subscriber, message } = output else { continue };
             let Some((_, subscription)) = truth.of(*subscriber) else { continue };
@@ -33,9 +33,9 @@ impl Invariant for WithinRequest {
     }
 }
 
-/// The first term that is wider.
+/// The first granted term that is wider than requested.
 fn wider(honored: &Capabilities, asked: &Capabilities) -> Option<&'static str> {
-    let (has, wants) = (Terms::of(honored), Terms::of(asked));
+    let (has, wants) = (UnderstoodTerms::of(honored), UnderstoodTerms::of(asked));
     if asked.max_events_per_second.is_some_and(|most| has.rate.is_none_or(|rate| rate > most)) {
         return Some("max_events_per_second");
     }
@@ -69,10 +69,10 @@ fn wider(honored: &Capabilities, asked: &Capabilities) -> Option<&'static str> {
     None
 }
 
-/// Places, questions and everything else that is counted stay within their bounds.
-pub struct Places;
+/// Subscriptions, asks and everything else that is counted stay within their bounds.
+pub struct WithinBounds;
 
-impl Invariant for Places {
+impl Invariant for WithinBounds {
     fn name(&self) -> &'static str {
         "within bounds"
     }
@@ -82,9 +82,10 @@ impl Invariant for Places {
          floods one subscriber."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
-        let served = truth.subscriptions.iter().filter(|it| it.presence != Presence::Gone).count();
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
+        let served =
+            truth.subscriptions.iter().filter(|it| it.presence != SubscriberPresence::Gone).count();
         if served > MAX_SUBSCRIPTIONS {
             return Err(format!("{served} subscriptions have {MAX_SUBSCRIPTIONS} places."));
         }
@@ -100,5 +101,5 @@ impl Invariant for Places {
     }
 }
 
-/// The most things that one input can lead to in worlds as small as these.
+/// The most outputs that one input can lead to in worlds as small as these.
 const MAX_OUTPUTS: usize = 2_000;

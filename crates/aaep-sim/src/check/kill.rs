@@ -1,4 +1,4 @@
-//! A kill of the hub is not seen by agents: their sessions go on.
+//! Agents do not notice a kill of the hub: their sessions continue.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use aaep::{CoreType, SessionId};
 use aaep_engine::order::OrderViolation;
 use aaep_engine::{Input, Output, Principal, Record, Refusal};
 
-use super::{Invariant, Moment};
-use crate::truth::Truth;
+use super::{Invariant, WorldMoment};
+use crate::truth::WorldTruth;
 
-/// A running session goes on.
+/// A running session continues after a kill of the hub.
 #[derive(Default)]
-pub struct GoesOn {
+pub struct SessionGoesOn {
     running: BTreeMap<SessionId, Principal>,
 }
 
-impl Invariant for GoesOn {
+impl Invariant for SessionGoesOn {
     fn name(&self) -> &'static str {
         "a running session goes on"
     }
@@ -24,8 +24,8 @@ impl Invariant for GoesOn {
         "As long as it has not ended, a session takes events of its agent, also after a kill."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             if let Output::Refused { principal, event_id, refusal } = output
                 && let Input::Publish { event, .. } = step.input
@@ -50,7 +50,7 @@ impl Invariant for GoesOn {
     }
 }
 
-/// Whether a refusal says that the session is not known as it was.
+/// Whether a refusal shows that the hub lost the state of a session.
 fn is_lost(refusal: &Refusal) -> bool {
     matches!(
         refusal,

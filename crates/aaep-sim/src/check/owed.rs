@@ -1,34 +1,34 @@
-//! What subscribers are still to get: kept for each subscription until it arrives, goes on to another
-//! one, or the subscriber is told that something is missing.
+//! Events that subscribers have yet to receive. Each stays owed to a subscription until it arrives,
+//! passes to a subscription that continues this one, or the subscriber is told of a gap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::Event;
 
-use super::Step;
-use crate::truth::{Presence, Truth};
+use super::HubStep;
+use crate::truth::{SubscriberPresence, WorldTruth};
 
 /// The events that are owed to each subscription.
 #[derive(Debug, Default)]
-pub struct Owed(BTreeMap<usize, Vec<Arc<Event>>>);
+pub struct OwedEvents(BTreeMap<usize, Vec<Arc<Event>>>);
 
-impl Owed {
-    /// New subscriptions are owed what those were that they go on with.
-    pub fn hand_on(&mut self, truth: &Truth, step: &Step<'_>) {
+impl OwedEvents {
+    /// Passes the debt of a subscription to the one that continues it.
+    pub fn hand_on(&mut self, truth: &WorldTruth, step: &HubStep<'_>) {
         for (at, before) in step.newcomers(truth) {
             let owed = before.and_then(|it| self.0.get(&it)).cloned();
             self.0.insert(at, owed.unwrap_or_default());
         }
     }
 
-    /// A subscription is to get an event.
+    /// Adds an event that a subscription must receive.
     pub fn owe(&mut self, at: usize, event: &Arc<Event>) {
         self.0.entry(at).or_default().push(Arc::clone(event));
     }
 
-    /// Whoever was told that something is missing is owed nothing any more, and nobody what was deleted.
-    pub fn forgive(&mut self, step: &Step<'_>) {
+    /// Cancels the debt to subscriptions that were told of a gap, and that of deleted sessions.
+    pub fn forgive(&mut self, step: &HubStep<'_>) {
         for at in step.gaps() {
             self.0.remove(&at);
         }
@@ -39,18 +39,18 @@ impl Owed {
         }
     }
 
-    /// A subscription is owed only those events that `is_owed` still finds to be.
+    /// Keeps only the events for which `is_owed` holds.
     pub fn retain(&mut self, at: usize, mut is_owed: impl FnMut(&Event) -> bool) {
         if let Some(owed) = self.0.get_mut(&at) {
             owed.retain(|event| is_owed(event));
         }
     }
 
-    /// In the end, nothing that `counts` is owed to anyone who is here.
-    pub fn check(&self, truth: &Truth, counts: impl Fn(&Event) -> bool) -> Result<(), String> {
+    /// Checks at the end that no event for which `counts` holds is still owed to a subscription that is present.
+    pub fn check(&self, truth: &WorldTruth, counts: impl Fn(&Event) -> bool) -> Result<(), String> {
         for (at, owed) in &self.0 {
             let subscription = &truth.subscriptions[*at];
-            if subscription.presence == Presence::Here
+            if subscription.presence == SubscriberPresence::Here
                 && !subscription.is_excused
                 && let Some(event) = owed.iter().find(|event| counts(event))
             {

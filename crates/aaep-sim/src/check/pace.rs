@@ -1,4 +1,4 @@
-//! How much a subscriber gets: its rate, its filter, and nothing while it cannot be reached.
+//! How much a subscriber receives: within its rate, through its filter, and nothing while events cannot reach it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,19 +6,19 @@ use aaep::extension::Delivery;
 use aaep::{Event, EventId, Payload};
 use aaep_engine::Output;
 
-use super::{Invariant, Moment};
+use super::{Invariant, WorldMoment};
 use crate::known;
-use crate::truth::{Presence, Truth};
+use crate::truth::{SubscriberPresence, WorldTruth};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Whether an event tells how a question was settled.
+/// Whether an event announces the outcome of an ask.
 pub fn is_notice(event: &Event) -> bool {
     Delivery::of(event).is_some_and(|delivery| delivery.resolution.is_some())
 }
 
-/// Whether an event sums up a session for someone who comes late (ruling 19).
-pub fn is_sum_up(event: &Event) -> bool {
+/// Whether an event is the summary of a session for a late subscriber (ruling 19).
+pub fn is_summary(event: &Event) -> bool {
     match &event.payload {
         aaep::Payload::StateChanged(it) => {
             let sums_up = |words: &String| {
@@ -30,13 +30,13 @@ pub fn is_sum_up(event: &Event) -> bool {
     }
 }
 
-/// In no second more than the rate (ruling 6).
+/// No second has more events than the rate allows (ruling 6).
 #[derive(Default)]
-pub struct Rate {
+pub struct RateLimitKept {
     sent: BTreeMap<usize, VecDeque<u64>>,
 }
 
-impl Invariant for Rate {
+impl Invariant for RateLimitKept {
     fn name(&self) -> &'static str {
         "no window over the rate"
     }
@@ -45,10 +45,10 @@ impl Invariant for Rate {
         "In no second does a subscriber get more non-critical events than its rate."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
-            // Who had no rate so far starts to count when it gets one.
+            // A subscription that had no rate starts to count when it is granted one.
             let Output::Accepted { subscriber, .. } = output else { continue };
             if let Some((at, _)) = truth.of(*subscriber) {
                 self.sent.entry(at).or_default();
@@ -77,18 +77,18 @@ impl Invariant for Rate {
     }
 }
 
-/// While something is held, events leave one by one (ruling 6).
+/// While the hub holds events for a subscriber, they leave one by one (ruling 6).
 #[derive(Default)]
-pub struct Spaced {
+pub struct SpacedEvents {
     last: BTreeMap<usize, u64>,
     recorded: BTreeMap<EventId, u64>,
-    /// When a stream began or went on: what was missed may come as a burst.
+    /// When a stream began or resumed: missed events may come as a burst.
     began: BTreeMap<usize, u64>,
-    /// Subscriptions that wait for the next batch of events that they missed.
+    /// Subscriptions that wait for the next batch of missed events.
     unfinished: BTreeSet<usize>,
 }
 
-impl Invariant for Spaced {
+impl Invariant for SpacedEvents {
     fn name(&self) -> &'static str {
         "held events leave one by one"
     }
@@ -97,8 +97,8 @@ impl Invariant for Spaced {
         "An event that was held comes no sooner after the one before it than the rate says."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         let now_us = step.now.monotonic_us;
         for event in step.recorded() {
             self.recorded.insert(event.envelope.event_id.clone(), now_us);
@@ -139,10 +139,10 @@ impl Invariant for Spaced {
     }
 }
 
-/// Nothing that a filter excludes (ruling 5).
-pub struct Filter;
+/// No event that a filter excludes is sent (ruling 5).
+pub struct FilterKept;
 
-impl Invariant for Filter {
+impl Invariant for FilterKept {
     fn name(&self) -> &'static str {
         "nothing that a filter excludes"
     }
@@ -151,12 +151,12 @@ impl Invariant for Filter {
         "Only critical events pass a filter that excludes them, and what sums up a session."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for it in step.delivered {
             let passes = it.event.is_critical()
                 || it.terms.wants(&it.event.event_type())
-                || known::is_let_pass_by_filter(&it.event);
+                || known::passes_every_filter(&it.event);
             if !passes {
                 return Err(format!(
                     "{} of type {} went to {}, whose filter excludes it.",
@@ -170,10 +170,10 @@ impl Invariant for Filter {
     }
 }
 
-/// Nothing to someone whose wire is full or gone: what waits stays where it is bounded.
-pub struct Quiet;
+/// No event is sent to a full or broken wire: pending events stay in the hub, where they are bounded.
+pub struct QuietFullWire;
 
-impl Invariant for Quiet {
+impl Invariant for QuietFullWire {
     fn name(&self) -> &'static str {
         "nothing onto a full wire"
     }
@@ -182,14 +182,17 @@ impl Invariant for Quiet {
         "A subscriber that cannot take anything is sent nothing, so no queue grows for it."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for it in step.delivered {
             let was_here = step
                 .changed
-                .is_some_and(|(at, was)| at == it.subscription && was == Presence::Here);
+                .is_some_and(|(at, was)| at == it.subscription && was == SubscriberPresence::Here);
             let presence = truth.subscriptions[it.subscription].presence;
-            if presence != Presence::Here && presence != Presence::Gone && !was_here {
+            if presence != SubscriberPresence::Here
+                && presence != SubscriberPresence::Gone
+                && !was_here
+            {
                 return Err(format!(
                     "{} went to {}, which is {presence:?}.",
                     it.frame.event_id, truth.subscriptions[it.subscription].id

@@ -1,4 +1,4 @@
-//! Sessions: no tool before its answer, nothing after the end, nothing of what was refused.
+//! Sessions: no tool before its answer, nothing after the end, no trace of refused events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use aaep::{CoreType, EventId, Payload, ReplyToken, SessionId};
 use aaep_engine::{Input, Output, Record, Refusal, Resolution};
 
 use super::asks::token_in;
-use super::{Invariant, Moment};
-use crate::truth::Truth;
+use super::{Invariant, WorldMoment};
+use crate::truth::WorldTruth;
 
 /// No irreversible tool runs before its answer (ruling 17).
 #[derive(Default)]
@@ -25,8 +25,8 @@ impl Invariant for ToolAfterAnswer {
         "An irreversible tool runs only on an accept of its session, one tool for each accept."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             match output {
                 Output::Record(Record { event, .. }) => {
@@ -59,14 +59,14 @@ impl Invariant for ToolAfterAnswer {
 
 /// Nothing after a terminal event.
 #[derive(Default)]
-pub struct Ending {
+pub struct NothingAfterEnd {
     ended: BTreeSet<SessionId>,
     heard: BTreeMap<usize, BTreeSet<SessionId>>,
-    /// Who has other terms than at first, or came late.
+    /// Subscriptions whose terms changed, or that joined late.
     moved: BTreeSet<usize>,
 }
 
-impl Invariant for Ending {
+impl Invariant for NothingAfterEnd {
     fn name(&self) -> &'static str {
         "nothing after a terminal event"
     }
@@ -75,11 +75,11 @@ impl Invariant for Ending {
         "After the end of a session, neither history nor any subscriber gets more of it."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         let is_end =
             |event: &aaep::Event| event.event_type().core().is_some_and(CoreType::is_terminal);
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 for event in step.recorded() {
                     let session = &event.envelope.session_id;
                     if self.ended.contains(session) {
@@ -98,7 +98,7 @@ impl Invariant for Ending {
                     self.heard.insert(at, heard.unwrap_or_default());
                 }
             }
-            Moment::Arrived(sent) => {
+            WorldMoment::Arrived(sent) => {
                 let session = &sent.event.envelope.session_id;
                 let heard = self.heard.entry(sent.subscription).or_default();
                 let is_known = truth.subscriptions[sent.subscription].is_excused;
@@ -118,14 +118,14 @@ impl Invariant for Ending {
     }
 }
 
-/// What was refused leaves nothing, and what was taken is there once.
+/// Refused events leave no trace, and accepted events are recorded once.
 #[derive(Default)]
-pub struct Refusals {
+pub struct RefusedLeavesNothing {
     recorded: BTreeSet<EventId>,
     refused: BTreeSet<EventId>,
 }
 
-impl Invariant for Refusals {
+impl Invariant for RefusedLeavesNothing {
     fn name(&self) -> &'static str {
         "refused leaves nothing"
     }
@@ -134,8 +134,8 @@ impl Invariant for Refusals {
         "Every event that is offered is either taken into history once or refused without a trace."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for event in step.recorded() {
             let id = &event.envelope.event_id;
             if !self.recorded.insert(id.clone()) {
@@ -171,13 +171,13 @@ impl Invariant for Refusals {
     }
 }
 
-/// Nothing of a session is told after it was deleted.
+/// No event of a session is sent after it was deleted.
 #[derive(Default)]
-pub struct Deleted {
+pub struct DeletedStaysGone {
     sessions: BTreeSet<SessionId>,
 }
 
-impl Invariant for Deleted {
+impl Invariant for DeletedStaysGone {
     fn name(&self) -> &'static str {
         "nothing of a deleted session"
     }
@@ -186,11 +186,11 @@ impl Invariant for Deleted {
         "Nothing of a session is told after it was deleted."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         self.sessions.extend(step.deleted().cloned());
         for event in step.recorded() {
-            // An agent may use its id for another one.
+            // An agent may reuse the id for another session.
             self.sessions.remove(&event.envelope.session_id);
         }
         let told = step.delivered.iter().map(|it| &it.event.envelope);

@@ -1,27 +1,27 @@
-//! Shares: nobody takes more than there is, and nobody takes another's.
+//! Shares: no principal takes more than there is, or the share of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::{CoreType, SessionId};
 use aaep_engine::{Output, Principal, Record, Refusal};
 
-use super::{Invariant, Moment};
+use super::{Invariant, WorldMoment};
 use crate::hub::SESSIONS_PER_PRINCIPAL;
-use crate::truth::Truth;
+use crate::truth::WorldTruth;
 
-/// What is held for histories and logs stays within the budget.
-pub struct Memory {
+/// The memory for histories and logs stays within its budget.
+pub struct MemoryWithinBudget {
     bytes: usize,
 }
 
-impl Memory {
-    /// With this budget.
+impl MemoryWithinBudget {
+    /// Creates the invariant for this budget.
     pub fn new(bytes: usize) -> Self {
-        Memory { bytes }
+        MemoryWithinBudget { bytes }
     }
 }
 
-impl Invariant for Memory {
+impl Invariant for MemoryWithinBudget {
     fn name(&self) -> &'static str {
         "memory within its budget"
     }
@@ -30,8 +30,8 @@ impl Invariant for Memory {
         "The histories of sessions and the logs of audiences never take more bytes than is configured."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if step.memory_bytes > self.bytes {
             return Err(format!("{} bytes are held, of {}.", step.memory_bytes, self.bytes));
         }
@@ -39,13 +39,13 @@ impl Invariant for Memory {
     }
 }
 
-/// One principal at its limit is refused, and nobody else.
+/// A principal at its limit is refused, and no other one.
 #[derive(Default)]
-pub struct Shares {
+pub struct PrincipalShares {
     running: BTreeMap<Principal, BTreeSet<SessionId>>,
 }
 
-impl Invariant for Shares {
+impl Invariant for PrincipalShares {
     fn name(&self) -> &'static str {
         "a share for each principal"
     }
@@ -54,8 +54,8 @@ impl Invariant for Shares {
         "No principal runs more sessions than its share, and only one that has its share is refused for that."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             match output {
                 Output::Record(Record { principal, event, .. }) => {

@@ -1,4 +1,5 @@
-//! No subscriber's stall is visible to another: told by a twin hub in which nobody ever stalls.
+//! The stall of one subscriber is not visible to others. This is checked against a twin hub in
+//! which no subscriber ever stalls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,32 +8,32 @@ use aaep::extension::Delivery;
 use aaep::{Message, Mode};
 use aaep_engine::{Engine, Frame, Input, Now, Output, SubscriberKey};
 
-use super::{Invariant, Moment, Step};
-use crate::truth::{Presence, Subscription, Truth};
+use super::{HubStep, Invariant, WorldMoment};
+use crate::truth::{SubscriberPresence, WorldSubscription, WorldTruth};
 
-/// Runs the twin beside the hub and compares what everyone else gets, byte by byte.
-pub struct Stall {
+/// Runs the twin next to the hub, and compares what all other subscribers receive, byte by byte.
+pub struct InvisibleStall {
     twin: Engine,
-    /// The subscriptions as the twin numbers them.
+    /// The subscriptions by the keys that the twin gave them.
     twins: BTreeMap<SubscriberKey, usize>,
     stalled: BTreeSet<usize>,
     is_over: bool,
 }
 
-impl Stall {
-    /// With an engine that has seen nothing yet.
+impl InvisibleStall {
+    /// Creates the invariant with an engine that has not handled any input yet.
     pub fn new(twin: Engine) -> Self {
-        Stall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new(), is_over: false }
+        InvisibleStall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new(), is_over: false }
     }
 
-    /// The number that the twin gave a subscriber.
-    fn twin_of(&self, subscriber: SubscriberKey, truth: &Truth) -> SubscriberKey {
+    /// The key that the twin gave a subscriber.
+    fn twin_of(&self, subscriber: SubscriberKey, truth: &WorldTruth) -> SubscriberKey {
         let at = truth.of(subscriber).map(|(at, _)| at);
         let is_it = |it: &(&SubscriberKey, &usize)| Some(*it.1) == at;
         self.twins.iter().find(is_it).map_or(subscriber, |(key, _)| *key)
     }
 
-    /// In the twin, the wires of those who stalled take everything at once.
+    /// In the twin, the wires of stalled subscribers take everything at once.
     fn take_at_once(&mut self, now: Now, outputs: &[Output]) {
         let mut more: Vec<SubscriberKey> = outputs.iter().filter_map(more_for).collect();
         while let Some(subscriber) = more.pop() {
@@ -44,14 +45,14 @@ impl Stall {
         }
     }
 
-    fn has_stalled(&self, subscriber: SubscriberKey, truth: &Truth) -> bool {
+    fn has_stalled(&self, subscriber: SubscriberKey, truth: &WorldTruth) -> bool {
         truth.of(subscriber).is_none_or(|(at, _)| self.stalled.contains(&at))
     }
 
-    /// Who goes on with a subscription that stalled has stalled. Who was told that something is
-    /// missing is not compared: how far back the log of an audience reaches depends on when it was
-    /// made, and so on who else is there.
-    fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
+    /// Excludes subscriptions that continue a stalled one, and those that were told of a gap: how
+    /// far back the log of an audience reaches depends on when the audience was made, and so on
+    /// which other subscribers exist.
+    fn follow(&mut self, truth: &WorldTruth, step: &HubStep<'_>) {
         for (at, is_new) in step.accepted {
             let key = truth.subscriptions[*at].key;
             let had_key = |it: &&usize| truth.subscriptions[**it].key == key;
@@ -66,7 +67,7 @@ impl Stall {
     }
 }
 
-/// The subscriber for whom there is more.
+/// The subscriber with more pending events than one batch, if the output names one.
 fn more_for(output: &Output) -> Option<SubscriberKey> {
     match output {
         Output::More { subscriber } => Some(*subscriber),
@@ -74,7 +75,7 @@ fn more_for(output: &Output) -> Option<SubscriberKey> {
     }
 }
 
-/// Whether an event says that something is missing.
+/// Whether an event tells of a gap.
 fn has_gap(frame: &Frame) -> bool {
     if !frame.json.windows(6).any(|it| it == b"\"gap\":") {
         return false;
@@ -85,7 +86,7 @@ fn has_gap(frame: &Frame) -> bool {
     Delivery::of(&event).is_some_and(|delivery| delivery.gap.is_some())
 }
 
-impl Invariant for Stall {
+impl Invariant for InvisibleStall {
     fn name(&self) -> &'static str {
         "no stall is visible to others"
     }
@@ -94,10 +95,10 @@ impl Invariant for Stall {
         "Whoever never stalled gets the same, at the same moment, as if nobody ever had."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        // The twin was not killed: from then on there is nothing to compare.
-        self.is_over |= matches!(moment, Moment::Restarted { .. });
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        // The twin was not killed, so after a restart there is nothing to compare.
+        self.is_over |= matches!(moment, WorldMoment::Restarted { .. });
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if self.is_over {
             return Ok(());
         }
@@ -111,7 +112,7 @@ impl Invariant for Stall {
             other => other.clone(),
         };
         let input = match input {
-            // A subscriber is known by the number that the twin gave it.
+            // The twin knows a subscriber by its own key.
             Input::Disconnect { subscriber } => {
                 Input::Disconnect { subscriber: self.twin_of(subscriber, truth) }
             }
@@ -138,7 +139,7 @@ impl Invariant for Stall {
             lost.flatten().filter_map(|key| self.twins.get(key)).copied().collect();
         self.stalled.extend(lost);
         let is_over = matches!(step.input, Input::Unblock { .. });
-        let is_stalled = |it: &Subscription| it.presence == Presence::Blocked;
+        let is_stalled = |it: &WorldSubscription| it.presence == SubscriberPresence::Blocked;
         if !is_over && !truth.subscriptions.iter().any(is_stalled) {
             return Ok(());
         }
@@ -159,8 +160,8 @@ impl Invariant for Stall {
     }
 }
 
-/// What was sent to each subscription, in order. The two hubs may number their subscribers differently,
-/// because one that resumes may take the place of another.
+/// The frames sent to each subscription, in order. The two hubs may give their subscribers
+/// different keys, because one that resumes may replace another.
 fn sent(
     outputs: &[Output],
     subscription: impl Fn(SubscriberKey) -> Option<usize>,

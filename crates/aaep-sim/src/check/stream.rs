@@ -1,4 +1,4 @@
-//! The stream of a subscriber as it arrives: each event once, in order, numbered right, nothing lost.
+//! The stream of a subscriber as it arrives: each event once, in order, with the right number, and nothing lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,30 +7,32 @@ use aaep::{Event, EventId, Payload, SessionId, Urgency};
 use aaep_engine::Input;
 
 use super::asks::token_in;
-use super::critical::is_urgent;
-use super::owed::Owed;
-use super::pace::is_sum_up;
-use super::{Delivered, Invariant, Moment};
-use crate::truth::{Presence, Truth};
+use super::critical::is_critical_event;
+use super::owed::OwedEvents;
+use super::pace::is_summary;
+use super::{DeliveredEvent, Invariant, WorldMoment};
+use crate::truth::{SubscriberPresence, WorldTruth};
 
 /// No event arrives twice.
 #[derive(Default)]
-pub struct Once {
-    /// What arrived, and of questions when they were sent.
+pub struct EventOnce {
+    /// The events that arrived; for asks, also when they were sent.
     arrived: BTreeMap<usize, BTreeMap<EventId, Option<u64>>>,
-    /// When something was missing or terms changed: what was asked before is asked again, and may have been on its way.
+    /// When there was a gap or terms changed. Open asks are then asked again, and the first copy
+    /// may have been on its way.
     asked_again: BTreeMap<usize, Vec<u64>>,
-    /// Who goes on with another subscription, or after a kill: what is critical may come again.
+    /// Subscriptions that continue another one, or resumed after a kill: they may receive critical events again.
     resumed: BTreeSet<usize>,
-    /// Who stalled or was away.
+    /// Subscriptions that stalled or were away.
     stalled: BTreeSet<usize>,
-    /// What was asked twice of those whose limits hold back that something is missing: they must be told in the end.
+    /// Asks that were sent twice to subscriptions whose limits hold back the notice of a gap. These
+    /// must be told of the gap in the end.
     asked_before_gap: BTreeMap<usize, String>,
-    /// What went along with something critical, exempt as it is.
+    /// Events that were sent along with a critical one, and were exempt from limits like it.
     went_along: BTreeSet<EventId>,
 }
 
-impl Invariant for Once {
+impl Invariant for EventOnce {
     fn name(&self) -> &'static str {
         "no event twice"
     }
@@ -40,9 +42,9 @@ impl Invariant for Once {
          critical when a subscriber goes on with another subscription or after a kill."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 for (at, before) in step.newcomers(truth) {
                     let arrived = before.and_then(|it| self.arrived.get(&it)).cloned();
                     self.arrived.insert(at, arrived.unwrap_or_default());
@@ -59,11 +61,11 @@ impl Invariant for Once {
                     self.asked_again.entry(at).or_default().push(step.now.monotonic_us);
                 }
             }
-            Moment::Restarted { .. } => {
-                // Which events overtook which is not stored: what is critical may come again.
+            WorldMoment::Restarted { .. } => {
+                // The hub does not store which events overtook which, so critical events may come again.
                 self.resumed.extend(self.arrived.keys().copied());
             }
-            Moment::Arrived(sent) => {
+            WorldMoment::Arrived(sent) => {
                 let arrived = self.arrived.entry(sent.subscription).or_default();
                 let at = &sent.subscription;
                 let asked_us = token_in(&sent.event.payload).map(|_| sent.sent_us);
@@ -73,14 +75,15 @@ impl Invariant for Once {
                     again.any(|us| (before_us..=sent.sent_us).contains(us))
                 };
                 let is_again = before.is_some_and(|before_us| !before_us.is_some_and(between));
-                // One id cannot say which of the events that overtook it arrived: rather twice.
+                // One event id cannot say which of the events that overtook it arrived, so the hub
+                // sends those again.
                 let is_excused = truth.subscriptions[*at].is_excused;
                 if sent.event.is_critical() {
                     self.went_along.insert(sent.frame.event_id.clone());
                 }
-                let is_urgent =
-                    is_urgent(&sent.event) || self.went_along.contains(&sent.frame.event_id);
-                let may_repeat = is_excused || is_urgent && self.resumed.contains(at);
+                let is_critical = is_critical_event(&sent.event)
+                    || self.went_along.contains(&sent.frame.event_id);
+                let may_repeat = is_excused || is_critical && self.resumed.contains(at);
                 if is_again && !may_repeat {
                     let subscription = &truth.subscriptions[sent.subscription];
                     let problem = format!(
@@ -97,25 +100,26 @@ impl Invariant for Once {
                     self.asked_before_gap.entry(*at).or_insert(problem);
                 }
             }
-            Moment::Finished => {
-                let is_there = |at: &usize| truth.subscriptions[*at].presence != Presence::Gone;
+            WorldMoment::Finished => {
+                let is_there =
+                    |at: &usize| truth.subscriptions[*at].presence != SubscriberPresence::Gone;
                 let mut asked = self.asked_before_gap.iter().filter(|(at, _)| is_there(at));
                 return asked.next().map_or(Ok(()), |(_, problem)| Err(problem.clone()));
             }
-            Moment::Lost(_) => {}
+            WorldMoment::Lost(_) => {}
         }
         Ok(())
     }
 }
 
-/// Events of a session that are not critical arrive in the order in which they happened.
+/// Non-critical events of a session arrive in the order in which they were recorded.
 #[derive(Default)]
-pub struct Order {
+pub struct OrderKept {
     places: BTreeMap<EventId, u64>,
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
 }
 
-impl Invariant for Order {
+impl Invariant for OrderKept {
     fn name(&self) -> &'static str {
         "order is kept"
     }
@@ -124,10 +128,10 @@ impl Invariant for Order {
         "The events of a session that are not critical arrive in the order in which they happened."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
-                for event in step.recorded().filter(|event| !is_urgent(event)) {
+            WorldMoment::Handled(step) => {
+                for event in step.recorded().filter(|event| !is_critical_event(event)) {
                     let place = self.places.len() as u64;
                     self.places.insert(event.envelope.event_id.clone(), place);
                 }
@@ -136,10 +140,10 @@ impl Invariant for Order {
                     self.last.insert(at, last.unwrap_or_default());
                 }
             }
-            Moment::Arrived(sent) => {
+            WorldMoment::Arrived(sent) => {
                 let Some(place) = self.places.get(&sent.frame.event_id) else { return Ok(()) };
-                // What goes along with something critical, to be understood, may overtake (ruling 7), and text waits for
-                // its boundary.
+                // Events sent along with a critical one, as its context, may overtake (ruling 7),
+                // and text waits for its boundary.
                 let is_text = matches!(sent.event.payload, Payload::OutputStreaming(_));
                 if sent.event.is_critical() || is_text {
                     return Ok(());
@@ -161,31 +165,31 @@ impl Invariant for Order {
     }
 }
 
-/// Numbers are without gaps where terms drop and merge nothing, and absent elsewhere (ruling 7).
+/// Sequence numbers have no gaps under terms that drop and merge nothing, and are absent under all
+/// others (ruling 7).
 #[derive(Default)]
-pub struct Numbers {
+pub struct GaplessNumbers {
     last: BTreeMap<usize, BTreeMap<SessionId, u64>>,
-    /// The place of each event among all.
+    /// The position of each event among all events.
     places: BTreeMap<EventId, usize>,
-    /// How many events there were when a stream began: with other terms, after a return or a gap.
+    /// The event count when a stream began, with other terms, after a reconnect, or after a gap.
     began: BTreeMap<usize, usize>,
-    /// Summaries without a number, and how many events there were when they arrived.
+    /// Summaries without a number, and the event count when they arrived.
     unnumbered: BTreeMap<(usize, SessionId), usize>,
 }
 
-impl Numbers {
-    /// Whether an event may be from before a stream began: then it may be out of its place, and has
-    /// no number.
-    fn is_from_before(&self, sent: &Delivered) -> bool {
+impl GaplessNumbers {
+    /// Whether an event may be from before its stream began. It may then be out of order, and has no number.
+    fn is_from_before(&self, sent: &DeliveredEvent) -> bool {
         let began = self.began.get(&sent.subscription).copied().unwrap_or(0);
         let place = self.places.get(&sent.frame.event_id);
         place.is_none_or(|place| *place < began)
     }
 
-    /// A summary has the number before the next event in its place, or else that of the newest event.
-    fn look_at_summaries(&mut self, sent: &Delivered) -> Result<(), String> {
+    /// Checks that a summary has the number before the next event in its place, or else that of the newest event.
+    fn look_at_summaries(&mut self, sent: &DeliveredEvent) -> Result<(), String> {
         let at = (sent.subscription, sent.event.envelope.session_id.clone());
-        if is_sum_up(&sent.event) {
+        if is_summary(&sent.event) {
             if sent.event.envelope.sequence_number.is_none() {
                 self.unnumbered.insert(at, self.places.len());
             }
@@ -203,7 +207,7 @@ impl Numbers {
     }
 }
 
-impl Invariant for Numbers {
+impl Invariant for GaplessNumbers {
     fn name(&self) -> &'static str {
         "numbers without gaps"
     }
@@ -213,9 +217,9 @@ impl Invariant for Numbers {
          on what comes out of its place, after a return or under other terms."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 for event in step.recorded() {
                     let place = self.places.len();
                     self.places.insert(event.envelope.event_id.clone(), place);
@@ -227,14 +231,14 @@ impl Invariant for Numbers {
                     self.began.insert(at, self.places.len());
                 }
             }
-            Moment::Arrived(sent) => {
+            WorldMoment::Arrived(sent) => {
                 let subscription = &truth.subscriptions[sent.subscription];
                 let (id, event_id) = (&subscription.id, &sent.frame.event_id);
                 if sent.terms.keeps_all() {
                     self.look_at_summaries(sent)?;
                 }
                 let Some(number) = sent.event.envelope.sequence_number else {
-                    let may_lack = is_sum_up(&sent.event) || self.is_from_before(sent);
+                    let may_lack = is_summary(&sent.event) || self.is_from_before(sent);
                     return if sent.terms.keeps_all() && !may_lack {
                         Err(format!("{event_id} has no number for {id}."))
                     } else {
@@ -248,8 +252,9 @@ impl Invariant for Numbers {
                 let session = sent.event.envelope.session_id.clone();
                 // A summary has the number of the newest event.
                 let is_again = last.get(&session).is_some_and(|last| number <= *last);
-                if is_sum_up(&sent.event) {
-                    // After a gap it is far ahead, also of what was on its way when the gap was told.
+                if is_summary(&sent.event) {
+                    // After a gap its number is far ahead, even of events that were on their way
+                    // when the gap was told.
                     if !is_again {
                         last.insert(session, number);
                     }
@@ -267,13 +272,13 @@ impl Invariant for Numbers {
     }
 }
 
-/// Resuming loses nothing: whatever is never merged has arrived in the end.
+/// Resuming loses nothing: every event that is never merged arrives in the end.
 #[derive(Default)]
-pub struct Nothing {
-    owed: Owed,
+pub struct NothingLost {
+    owed: OwedEvents,
 }
 
-/// Whether an event always stays an event of its own (ruling 10).
+/// Whether an event is never merged with others (ruling 10).
 fn stands_alone(event: &Event) -> bool {
     match &event.payload {
         Payload::SessionStarted(_)
@@ -285,7 +290,7 @@ fn stands_alone(event: &Event) -> bool {
     }
 }
 
-impl Invariant for Nothing {
+impl Invariant for NothingLost {
     fn name(&self) -> &'static str {
         "resume without loss"
     }
@@ -295,9 +300,9 @@ impl Invariant for Nothing {
          connection breaks."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 self.owed.hand_on(truth, step);
                 for event in step.recorded() {
                     if !stands_alone(event) {
@@ -321,18 +326,18 @@ impl Invariant for Nothing {
                 }
                 self.owed.forgive(step);
             }
-            Moment::Arrived(sent) => {
+            WorldMoment::Arrived(sent) => {
                 let id = &sent.frame.event_id;
                 self.owed.retain(sent.subscription, |event| event.envelope.event_id != *id);
             }
-            Moment::Lost(_) | Moment::Restarted { .. } => {}
-            Moment::Finished => return self.owed.check(truth, |_| true),
+            WorldMoment::Lost(_) | WorldMoment::Restarted { .. } => {}
+            WorldMoment::Finished => return self.owed.check(truth, |_| true),
         }
         Ok(())
     }
 }
 
-/// Whether an event was made for one subscriber alone.
+/// Whether the hub made an event for one subscriber alone.
 pub fn is_personal(event: &Event) -> bool {
-    is_sum_up(event)
+    is_summary(event)
 }

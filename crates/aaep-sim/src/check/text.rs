@@ -1,17 +1,17 @@
-//! Streamed text: nothing lost, nothing repeated, nothing cut off a boundary.
+//! Streamed text: nothing is lost or repeated, and nothing is cut off a boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::{CoreType, Event, LanguageTag, Payload, SessionId};
 
-use super::{Delivered, Invariant, Moment, Step};
-use crate::truth::{Presence, Truth};
+use super::{DeliveredEvent, HubStep, Invariant, WorldMoment};
+use crate::truth::{SubscriberPresence, WorldTruth};
 
 /// An output, by its session and id.
-type Key = (SessionId, String);
+pub(super) type CheckedOutputKey = (SessionId, String);
 
-fn key(session: &SessionId, chunk: &OutputStreaming) -> Key {
+fn key(session: &SessionId, chunk: &OutputStreaming) -> CheckedOutputKey {
     (session.clone(), chunk.output_id.as_ref().map_or("", |id| id.as_str()).to_owned())
 }
 
@@ -19,50 +19,51 @@ fn end_of(chunk: &OutputStreaming) -> usize {
     usize::try_from(chunk.position).unwrap_or(usize::MAX) + chunk.chunk.chars().count()
 }
 
-/// What history says of an output.
+/// What was recorded of an output.
 #[derive(Default)]
-struct Written {
-    /// How many events there had been when it began.
+struct WrittenOutput {
+    /// The event count when it began.
     began: u64,
     chars: usize,
     is_complete: bool,
 }
 
-/// What a subscriber has of an output.
+/// What a subscriber received of an output.
 #[derive(Clone, Copy, Default)]
-struct Heard {
+struct ReceivedPieces {
     chars: usize,
     is_complete: bool,
-    /// A part may be missing next: there was a gap, or other terms.
+    /// Whether a part may be missing next, after a gap or a change of terms.
     may_skip: bool,
-    /// The last piece went along with something critical. One id cannot say that it arrived: rather twice.
+    /// Whether the last piece was sent along with a critical event. One event id cannot say whether
+    /// the piece arrived, so the hub sends it again.
     went_along: bool,
 }
 
-/// One subscriber's texts.
+/// The texts that one subscriber received.
 #[derive(Clone, Default)]
-struct Texts {
-    heard: BTreeMap<Key, Heard>,
-    /// From this many events on nothing is left out.
+struct ReceivedTexts {
+    received: BTreeMap<CheckedOutputKey, ReceivedPieces>,
+    /// The event count from which on nothing may be missing.
     strict_since: u64,
-    /// When something was last allowed to be missing: after what was on its way by then.
+    /// When something was last allowed to be missing. This applies to pieces that were sent later.
     loose_us: u64,
-    /// Whether the subscriber goes on with another subscription, or after a kill.
+    /// Whether the subscriber continues another subscription, or resumed after a kill.
     is_resumed: bool,
 }
 
 /// No text is lost or repeated.
 #[derive(Default)]
-pub struct Whole {
+pub struct WholeText {
     count: u64,
-    written: BTreeMap<Key, Written>,
-    /// The sessions that were deleted: their text needs not be whole.
+    written: BTreeMap<CheckedOutputKey, WrittenOutput>,
+    /// The deleted sessions, whose text need not be whole.
     let_off: BTreeSet<SessionId>,
-    texts: BTreeMap<usize, Texts>,
+    texts: BTreeMap<usize, ReceivedTexts>,
     wants: BTreeMap<usize, bool>,
 }
 
-impl Invariant for Whole {
+impl Invariant for WholeText {
     fn name(&self) -> &'static str {
         "no text lost or repeated"
     }
@@ -72,26 +73,26 @@ impl Invariant for Whole {
          merged, cut and resent."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 self.write(step);
                 self.follow(truth, step);
                 Ok(())
             }
-            Moment::Arrived(sent) => self.hear(truth, sent),
-            Moment::Restarted { .. } => {
+            WorldMoment::Arrived(sent) => self.receive(truth, sent),
+            WorldMoment::Restarted { .. } => {
                 self.texts.values_mut().for_each(|texts| texts.is_resumed = true);
                 Ok(())
             }
-            Moment::Lost(_) => Ok(()),
-            Moment::Finished => self.finish(truth),
+            WorldMoment::Lost(_) => Ok(()),
+            WorldMoment::Finished => self.finish(truth),
         }
     }
 }
 
-impl Whole {
-    fn write(&mut self, step: &Step<'_>) {
+impl WholeText {
+    fn write(&mut self, step: &HubStep<'_>) {
         self.let_off.extend(step.deleted().cloned());
         for event in step.recorded() {
             self.count += 1;
@@ -101,17 +102,17 @@ impl Whole {
             let written = self
                 .written
                 .entry(key(session, chunk))
-                .or_insert_with(|| Written { began, ..Written::default() });
+                .or_insert_with(|| WrittenOutput { began, ..WrittenOutput::default() });
             written.chars = end_of(chunk);
             written.is_complete |= chunk.complete;
         }
     }
 
-    /// Who came, who was told of a gap, and whose terms changed so that text comes or goes.
-    fn follow(&mut self, truth: &Truth, step: &Step<'_>) {
+    /// Follows new subscriptions, gaps, and changes of terms by which text starts or stops passing the filter.
+    fn follow(&mut self, truth: &WorldTruth, step: &HubStep<'_>) {
         for (at, before) in step.newcomers(truth) {
             let since = self.count;
-            let fresh = || Texts { strict_since: since, ..Texts::default() };
+            let fresh = || ReceivedTexts { strict_since: since, ..ReceivedTexts::default() };
             let mut texts =
                 before.and_then(|it| self.texts.get(&it)).cloned().unwrap_or_else(fresh);
             texts.is_resumed |= before.is_some();
@@ -131,12 +132,12 @@ impl Whole {
             if let Some(texts) = self.texts.get_mut(&at) {
                 texts.strict_since = self.count;
                 texts.loose_us = step.now.monotonic_us;
-                texts.heard.values_mut().for_each(|heard| heard.may_skip = true);
+                texts.received.values_mut().for_each(|received| received.may_skip = true);
             }
         }
     }
 
-    fn hear(&mut self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
+    fn receive(&mut self, truth: &WorldTruth, sent: &DeliveredEvent) -> Result<(), String> {
         let Payload::OutputStreaming(chunk) = &sent.event.payload else { return Ok(()) };
         let session = &sent.event.envelope.session_id;
         let texts = self.texts.entry(sent.subscription).or_default();
@@ -145,13 +146,13 @@ impl Whole {
         let what = format!("{} for {id}", sent.frame.event_id);
         let position = usize::try_from(chunk.position).unwrap_or(usize::MAX);
         let began = self.written.get(&key).map_or(0, |written| written.began);
-        let known = texts.heard.get(&key).copied();
+        let known = texts.received.get(&key).copied();
         let next = match known {
-            Some(heard) => Some(heard.chars),
+            Some(received) => Some(received.chars),
             None => (began > texts.strict_since).then_some(0),
         };
-        let may_skip = known.is_some_and(|heard| heard.may_skip);
-        let may_repeat = texts.is_resumed && known.is_some_and(|heard| heard.went_along);
+        let may_skip = known.is_some_and(|received| received.may_skip);
+        let may_repeat = texts.is_resumed && known.is_some_and(|received| received.went_along);
         if may_repeat && next.is_some_and(|next| position < next) {
             return Ok(());
         }
@@ -166,7 +167,7 @@ impl Whole {
             _ => {}
         }
         let is_excused = truth.subscriptions[sent.subscription].is_excused;
-        if known.is_some_and(|heard| heard.is_complete) && !is_excused {
+        if known.is_some_and(|received| received.is_complete) && !is_excused {
             return Err(format!("{what} comes after the output was complete."));
         }
         let end = end_of(chunk);
@@ -180,8 +181,9 @@ impl Whole {
         }
         let may_skip = sent.sent_us < texts.loose_us;
         let went_along = sent.event.is_critical();
-        let heard = Heard { chars: end, is_complete: chunk.complete, may_skip, went_along };
-        texts.heard.insert(key.clone(), heard);
+        let received =
+            ReceivedPieces { chars: end, is_complete: chunk.complete, may_skip, went_along };
+        texts.received.insert(key.clone(), received);
         let written = self.written.get(&key);
         if chunk.complete && written.is_none_or(|written| written.chars != end) {
             return Err(format!("{what} says that the output is complete too early."));
@@ -189,22 +191,23 @@ impl Whole {
         Ok(())
     }
 
-    fn finish(&self, truth: &Truth) -> Result<(), String> {
+    fn finish(&self, truth: &WorldTruth) -> Result<(), String> {
         for (at, texts) in &self.texts {
             let subscription = &truth.subscriptions[*at];
-            let is_done = subscription.presence != Presence::Here || subscription.is_excused;
+            let is_done =
+                subscription.presence != SubscriberPresence::Here || subscription.is_excused;
             if is_done || !subscription.terms.wants_text() {
                 continue;
             }
             for (key, written) in &self.written {
                 let is_due = written.began > texts.strict_since && !self.let_off.contains(&key.0);
-                let heard = texts.heard.get(key).copied().unwrap_or_default();
+                let received = texts.received.get(key).copied().unwrap_or_default();
                 let is_whole =
-                    heard.chars == written.chars && heard.is_complete == written.is_complete;
+                    received.chars == written.chars && received.is_complete == written.is_complete;
                 if is_due && !is_whole {
                     return Err(format!(
                         "{} has {} of {} characters of {:?} in {}.",
-                        subscription.id, heard.chars, written.chars, key.1, key.0
+                        subscription.id, received.chars, written.chars, key.1, key.0
                     ));
                 }
             }
@@ -213,18 +216,18 @@ impl Whole {
     }
 }
 
-/// No piece ends off a boundary that its subscriber asked for.
+/// Every piece ends at a boundary that its subscriber asked for.
 #[derive(Default)]
-pub struct Boundary {
+pub struct BoundaryKept {
     ended: BTreeSet<SessionId>,
-    /// Up to where each output went, and in which language.
-    written: BTreeMap<Key, (usize, Option<LanguageTag>)>,
+    /// How far each output has got, and its language.
+    written: BTreeMap<CheckedOutputKey, (usize, Option<LanguageTag>)>,
     /// Where the agent's chunks end, and where text was cut before an ask or another language.
-    chunk_ends: BTreeSet<(Key, usize)>,
-    cuts: BTreeSet<(Key, usize)>,
+    chunk_ends: BTreeSet<(CheckedOutputKey, usize)>,
+    cuts: BTreeSet<(CheckedOutputKey, usize)>,
 }
 
-impl Invariant for Boundary {
+impl Invariant for BoundaryKept {
     fn name(&self) -> &'static str {
         "no text cut off a boundary"
     }
@@ -234,22 +237,22 @@ impl Invariant for Boundary {
          another language. With none, it ends where a chunk does."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         let sent = match moment {
-            Moment::Handled(step) => {
+            WorldMoment::Handled(step) => {
                 for event in step.recorded() {
                     self.write(event);
                 }
                 return step.delivered.iter().try_for_each(|sent| self.check(truth, sent));
             }
-            Moment::Arrived(sent) => sent,
+            WorldMoment::Arrived(sent) => sent,
             _ => return Ok(()),
         };
         self.check(truth, sent)
     }
 }
 
-impl Boundary {
+impl BoundaryKept {
     fn write(&mut self, event: &Event) {
         let session = &event.envelope.session_id;
         if event.event_type().core().is_some_and(CoreType::is_terminal) {
@@ -275,17 +278,17 @@ impl Boundary {
         }
     }
 
-    fn check(&self, truth: &Truth, sent: &Delivered) -> Result<(), String> {
+    fn check(&self, truth: &WorldTruth, sent: &DeliveredEvent) -> Result<(), String> {
         let Payload::OutputStreaming(chunk) = &sent.event.payload else { return Ok(()) };
         let session = &sent.event.envelope.session_id;
-        // After a gap text may begin in the middle, where less is known of what a full stop means.
+        // After a gap, text may begin in the middle, where the meaning of a full stop is less certain.
         if chunk.complete || self.ended.contains(session) || truth.is_cramped {
             return Ok(());
         }
         let Some(text) = truth.text(session, chunk) else { return Ok(()) };
         let end = end_of(chunk);
         if sent.terms.keeps_all() {
-            // Numbered events come as they are, wherever the agent cut them.
+            // Numbered events are sent as they are, wherever the agent cut them.
             return Ok(());
         }
         let at = (key(session, chunk), end);
@@ -308,11 +311,11 @@ impl Boundary {
     }
 }
 
-/// No piece of text is of two languages (ruling 32).
+/// No piece of text mixes two languages (ruling 32).
 #[derive(Default)]
 pub struct OneLanguage {
     /// Where text of a language begins and ends.
-    written: BTreeMap<Key, Vec<(usize, usize, Option<LanguageTag>)>>,
+    written: BTreeMap<CheckedOutputKey, Vec<(usize, usize, Option<LanguageTag>)>>,
 }
 
 impl Invariant for OneLanguage {
@@ -324,8 +327,8 @@ impl Invariant for OneLanguage {
         "Every piece of text is in the one language that the agent said it is in."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for event in step.recorded() {
             let Payload::OutputStreaming(chunk) = &event.payload else { continue };
             let position = usize::try_from(chunk.position).unwrap_or(usize::MAX);

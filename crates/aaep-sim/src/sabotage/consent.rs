@@ -1,4 +1,4 @@
-//! The hands of saboteurs that tamper with time and consent. Each does one thing wrong.
+//! Saboteurs that tamper with time and consent. Each does one thing wrong.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use aaep::{Payload, Prefix};
 use aaep_engine::{Input, Now, Output, Record};
 use serde_json::json;
 
-use super::Hand;
+use super::EngineSaboteur;
 
 fn ours() -> Prefix {
     Prefix::parse(aaep::extension::PREFIX).expect("the form of a prefix")
 }
 
-/// Takes the maximum that an agent stated for four times as much.
+/// Reads the maximum that an agent stated as four times as much.
 pub(super) struct WaitLonger;
 
-impl Hand for WaitLonger {
+impl EngineSaboteur for WaitLonger {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { event, .. } = &mut input
             && let Some(data) = event.extensions.as_mut().and_then(|it| it.0.get_mut(&ours()))
@@ -29,10 +29,10 @@ impl Hand for WaitLonger {
     fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
 }
 
-/// Says yes to every wish for time.
+/// Accepts every request about the time of an ask.
 pub(super) struct TimeForAll;
 
-impl Hand for TimeForAll {
+impl EngineSaboteur for TimeForAll {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::TimeReplied { is_accepted } = output {
@@ -42,10 +42,10 @@ impl Hand for TimeForAll {
     }
 }
 
-/// Lets the agent state another digest than the accepted one.
+/// Makes a tool run with another digest than the accepted one.
 pub(super) struct OtherArguments;
 
-impl Hand for OtherArguments {
+impl EngineSaboteur for OtherArguments {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             let Output::Record(Record { event, .. }) = output else { continue };
@@ -60,13 +60,13 @@ impl Hand for OtherArguments {
     }
 }
 
-/// How far the saboteur moves the numbers of principals that publish.
+/// What the saboteur adds to the numbers of principals that publish.
 const ELSEWHERE: u64 = 1 << 40;
 
-/// Hides from the engine who asks, so that the asker may answer.
+/// Hides the asking principal from the engine, so that it may answer its own ask.
 pub(super) struct OwnAnswer;
 
-impl Hand for OwnAnswer {
+impl EngineSaboteur for OwnAnswer {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { principal, .. } | Input::Withdraw { principal, .. } = &mut input {
             *principal += ELSEWHERE;
@@ -82,7 +82,7 @@ impl Hand for OwnAnswer {
             | Output::NoSuchAsk { principal, .. }
             | Output::Record(Record { principal, .. }) = output
             {
-                // After a restart, what comes may be of before.
+                // After a restart, outputs may carry principals that were never moved.
                 *principal = principal.checked_sub(ELSEWHERE).unwrap_or(*principal);
             }
         }

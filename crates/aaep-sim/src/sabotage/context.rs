@@ -1,4 +1,5 @@
-//! Hands that take away what is needed to understand something critical, or hold what should come at once.
+//! Saboteurs that remove what a subscriber needs to understand a critical event, or hold events
+//! that should be sent at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,13 +7,13 @@ use std::sync::Arc;
 use aaep::Payload;
 use aaep_engine::{Frame, Input, Now, Output, SubscriberKey};
 
-use super::Hand;
+use super::EngineSaboteur;
 use super::hands::{event, frames, rewrite};
 
-/// Drops the text that goes directly before a critical end.
+/// Drops the text that is sent directly before a critical end.
 pub(super) struct LoseHeldText;
 
-impl Hand for LoseHeldText {
+impl EngineSaboteur for LoseHeldText {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         outputs.retain(|output| {
             let Output::Deliver { frame, .. } = output else { return true };
@@ -24,10 +25,10 @@ impl Hand for LoseHeldText {
     }
 }
 
-/// Says that every text is in one language.
-pub(super) struct Translate;
+/// Labels every text that has a language with the same one.
+pub(super) struct TranslateText;
 
-impl Hand for Translate {
+impl EngineSaboteur for TranslateText {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             let has_language = |it: &aaep::Event| matches!(&it.payload, Payload::OutputStreaming(chunk) if chunk.language.is_some());
@@ -38,10 +39,10 @@ impl Hand for Translate {
     }
 }
 
-/// Sends what is critical before everything else that goes at the same moment.
+/// Sends asks before everything else in the same step.
 pub(super) struct AskFirst;
 
-impl Hand for AskFirst {
+impl EngineSaboteur for AskFirst {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         let is_ask = |output: &Output| match output {
             Output::Deliver { frame, .. } => event(frame).is_some_and(|it| {
@@ -60,14 +61,14 @@ impl Hand for AskFirst {
     }
 }
 
-/// Sends tools to those with a pace when the next thing happens.
+/// Holds tool events for subscribers with a pace until the next input.
 #[derive(Default)]
 pub(super) struct HoldTools {
     paced: BTreeSet<SubscriberKey>,
     held: Vec<Output>,
 }
 
-impl Hand for HoldTools {
+impl EngineSaboteur for HoldTools {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, message } = output
@@ -94,14 +95,14 @@ impl Hand for HoldTools {
     }
 }
 
-/// Keeps what goes to someone who is behind until there are two, and then sends both.
+/// Holds the events of a lagging subscriber until there are two, and sends both together.
 #[derive(Default)]
-pub(super) struct Burst {
+pub(super) struct SendBursts {
     rated: BTreeSet<SubscriberKey>,
     held: BTreeMap<SubscriberKey, Arc<Frame>>,
 }
 
-impl Hand for Burst {
+impl EngineSaboteur for SendBursts {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, message } = output

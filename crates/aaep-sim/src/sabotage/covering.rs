@@ -1,5 +1,4 @@
-//! The hands of saboteurs that let an accept cover more than it does, or hold back a no. Each does one
-//! thing wrong.
+//! Saboteurs that let an accept cover more than it does, or that hold back a reject. Each does one thing wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,30 +8,30 @@ use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Payload, ReplyToken, SessionId};
 use aaep_engine::{Input, Now, Output, Record, Resolution};
 
-use super::Hand;
+use super::EngineSaboteur;
 
 /// An agent in a session.
-type Who = (SessionId, String);
+type AskingAgent = (SessionId, String);
 
-fn who(event: &Event) -> Who {
+fn agent_of(event: &Event) -> AskingAgent {
     (event.envelope.session_id.clone(), event.envelope.producer.agent_id.clone())
 }
 
-/// What agents asked, and what was accepted of it.
+/// The asks of agents, and which of them were accepted.
 #[derive(Default)]
-struct Accepts {
-    asked: BTreeMap<ReplyToken, Who>,
-    by_reply: BTreeSet<Who>,
-    by_default: BTreeSet<Who>,
+struct AcceptTracker {
+    asked: BTreeMap<ReplyToken, AskingAgent>,
+    by_reply: BTreeSet<AskingAgent>,
+    by_default: BTreeSet<AskingAgent>,
 }
 
-impl Accepts {
+impl AcceptTracker {
     fn follow(&mut self, outputs: &[Output]) {
         for output in outputs {
             match output {
                 Output::Record(Record { event, .. }) => {
                     if let Payload::AwaitingConfirmation(asked) = &event.payload {
-                        self.asked.insert(asked.reply_token.clone(), who(event));
+                        self.asked.insert(asked.reply_token.clone(), agent_of(event));
                     }
                 }
                 Output::Resolved {
@@ -41,9 +40,9 @@ impl Accepts {
                     decided_by,
                     ..
                 } => {
-                    let Some(who) = self.asked.get(reply_token).cloned() else { continue };
+                    let Some(agent) = self.asked.get(reply_token).cloned() else { continue };
                     let is_reply = *decided_by == DecidedBy::Reply;
-                    if is_reply { &mut self.by_reply } else { &mut self.by_default }.insert(who);
+                    if is_reply { &mut self.by_reply } else { &mut self.by_default }.insert(agent);
                 }
                 _ => {}
             }
@@ -51,18 +50,18 @@ impl Accepts {
     }
 }
 
-/// Shows the engine another event than the agent said, and everyone else what the agent said.
+/// Shows the engine another event than the agent published, and everyone else the original.
 #[derive(Default)]
-struct Disguise(BTreeMap<EventId, Event>);
+struct DisguisedEvents(BTreeMap<EventId, Event>);
 
-impl Disguise {
-    /// Changes the event for the engine.
+impl DisguisedEvents {
+    /// Keeps the original of an event and changes it for the engine.
     fn put_on(&mut self, event: &mut Event, change: impl FnOnce(&mut Event)) {
         self.0.insert(event.envelope.event_id.clone(), event.clone());
         change(event);
     }
 
-    /// What is recorded is what the agent said.
+    /// Puts the original events back into the outputs.
     fn take_off(&mut self, outputs: &mut [Output]) {
         for output in outputs {
             let Output::Record(Record { event, .. }) = output else { continue };
@@ -81,23 +80,23 @@ fn play_down(event: &mut Event) {
     }
 }
 
-/// Takes silence for the consent of a person.
+/// Treats silence as the consent of a person.
 #[derive(Default)]
 pub(super) struct TakeSilence {
-    accepts: Accepts,
-    disguise: Disguise,
-    /// Whether it does so only after a kill, in which it forgot who decided.
+    accepts: AcceptTracker,
+    disguise: DisguisedEvents,
+    /// Whether it does so only after a kill, in which it forgot how asks were decided.
     waits_for_kill: bool,
 }
 
 impl TakeSilence {
-    /// Forgets in a kill who decided.
+    /// A saboteur that forgets in a kill how asks were decided.
     pub(super) fn after_kill() -> Self {
         TakeSilence { waits_for_kill: true, ..TakeSilence::default() }
     }
 }
 
-impl Hand for TakeSilence {
+impl EngineSaboteur for TakeSilence {
     fn killed(&mut self) {
         self.waits_for_kill = false;
     }
@@ -105,7 +104,7 @@ impl Hand for TakeSilence {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { event, .. } = &mut input
             && !self.waits_for_kill
-            && self.accepts.by_default.contains(&who(event))
+            && self.accepts.by_default.contains(&agent_of(event))
         {
             self.disguise.put_on(event, play_down);
         }
@@ -118,17 +117,17 @@ impl Hand for TakeSilence {
     }
 }
 
-/// Takes one yes for a yes to anything.
+/// Treats one accept as an accept of anything.
 #[derive(Default)]
 pub(super) struct TakeAnyYes {
-    accepts: Accepts,
-    disguise: Disguise,
+    accepts: AcceptTracker,
+    disguise: DisguisedEvents,
 }
 
-impl Hand for TakeAnyYes {
+impl EngineSaboteur for TakeAnyYes {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { event, .. } = &mut input
-            && self.accepts.by_reply.contains(&who(event))
+            && self.accepts.by_reply.contains(&agent_of(event))
         {
             self.disguise.put_on(event, play_down);
         }
@@ -141,14 +140,14 @@ impl Hand for TakeAnyYes {
     }
 }
 
-/// Lets every agent of a session use what another one was accepted.
+/// Lets every agent of a session use the accepts of the others.
 #[derive(Default)]
 pub(super) struct ShareAccepts {
-    accepts: Accepts,
-    disguise: Disguise,
+    accepts: AcceptTracker,
+    disguise: DisguisedEvents,
 }
 
-impl Hand for ShareAccepts {
+impl EngineSaboteur for ShareAccepts {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { event, .. } = &mut input
             && matches!(event.payload, Payload::ToolInvoked(_))
@@ -168,13 +167,13 @@ impl Hand for ShareAccepts {
     }
 }
 
-/// Does not notice that a turn is over.
+/// Does not notice that a turn has ended.
 #[derive(Default)]
 pub(super) struct EndlessTurn {
-    disguise: Disguise,
+    disguise: DisguisedEvents,
 }
 
-impl Hand for EndlessTurn {
+impl EngineSaboteur for EndlessTurn {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Publish { event, .. } = &mut input
             && matches!(&event.payload, Payload::StateChanged(change) if change.to_state == "idle")
@@ -193,13 +192,13 @@ impl Hand for EndlessTurn {
     }
 }
 
-/// Does not take a no that the agent did not allow.
+/// Ignores a reject that the agent did not list as allowed.
 #[derive(Default)]
 pub(super) struct RefuseNo {
     only_yes: BTreeSet<ReplyToken>,
 }
 
-impl Hand for RefuseNo {
+impl EngineSaboteur for RefuseNo {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Confirm { reply, .. } = &mut input
             && reply.decision == Decision::Reject
@@ -222,10 +221,10 @@ impl Hand for RefuseNo {
     }
 }
 
-/// Takes a rule for a person.
+/// Treats the reply of a rule as that of a person.
 pub(super) struct RuleIsPerson;
 
-impl Hand for RuleIsPerson {
+impl EngineSaboteur for RuleIsPerson {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Confirm { reply, .. } = &mut input {
             reply.decided_by = None;

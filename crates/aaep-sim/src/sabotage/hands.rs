@@ -1,4 +1,4 @@
-//! The hands of saboteurs. Each does one thing wrong and nothing else.
+//! Saboteurs, each of which does one thing wrong and nothing else, and helpers to change frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use aaep::{Event, EventId, Message, Mode, Payload};
 use aaep_engine::{Author, Frame, Input, Now, Output, Record, Resolution, SubscriberKey};
 use serde_json::Value;
 
-use super::Hand;
+use super::EngineSaboteur;
 
-/// The event in a frame.
+/// Reads the event in a frame.
 pub(super) fn event(frame: &Frame) -> Option<Box<Event>> {
     match aaep::read(&frame.json, Mode::Tolerant).message {
         Some(Message::Event(event)) => Some(event),
@@ -18,7 +18,7 @@ pub(super) fn event(frame: &Frame) -> Option<Box<Event>> {
     }
 }
 
-/// A frame with other JSON.
+/// A copy of a frame with changed JSON.
 pub(super) fn rewrite(frame: &Frame, change: impl FnOnce(&mut Value)) -> Arc<Frame> {
     let mut json: Value = serde_json::from_slice(&frame.json).unwrap_or_default();
     change(&mut json);
@@ -38,10 +38,10 @@ pub(super) fn frames(
     })
 }
 
-/// Adds a field that no event has.
-pub(super) struct Garble;
+/// Adds a field that does not exist in any event.
+pub(super) struct GarbleFrame;
 
-impl Hand for Garble {
+impl EngineSaboteur for GarbleFrame {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| json["an_unknown_field"] = true.into());
@@ -49,10 +49,10 @@ impl Hand for Garble {
     }
 }
 
-/// Keeps a session that is to be deleted.
+/// Keeps a session that should be deleted.
 pub(super) struct KeepDeleted;
 
-impl Hand for KeepDeleted {
+impl EngineSaboteur for KeepDeleted {
     fn before(&mut self, _: Now, input: Input) -> Input {
         if matches!(input, Input::DeleteSession { .. }) { Input::Tick } else { input }
     }
@@ -60,10 +60,10 @@ impl Hand for KeepDeleted {
     fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
 }
 
-/// Wants to be called at a moment that is over.
-pub(super) struct Rush(pub(super) u64);
+/// Asks for a tick in the past.
+pub(super) struct RushDeadline(pub(super) u64);
 
-impl Hand for Rush {
+impl EngineSaboteur for RushDeadline {
     fn after(&mut self, now: Now, _: &Input, _: &mut Vec<Output>) {
         self.0 = now.monotonic_us;
     }
@@ -73,10 +73,10 @@ impl Hand for Rush {
     }
 }
 
-/// Grants more than was asked for.
-pub(super) struct Generous;
+/// Grants more than the subscriber requested.
+pub(super) struct GrantMore;
 
-impl Hand for Generous {
+impl EngineSaboteur for GrantMore {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Accepted { message, .. } = output {
@@ -87,10 +87,10 @@ impl Hand for Generous {
     }
 }
 
-/// Says the same thing thousands of times.
-pub(super) struct Flood;
+/// Repeats an output thousands of times.
+pub(super) struct FloodOutputs;
 
-impl Hand for Flood {
+impl EngineSaboteur for FloodOutputs {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         if matches!(input, Input::Publish { .. }) {
             outputs.extend(std::iter::repeat_n(Output::NoSuchSubscription, 5000));
@@ -98,13 +98,13 @@ impl Hand for Flood {
     }
 }
 
-/// Sends the event after the budget is spent: promises a lower rate than it keeps.
+/// Sends events after the budget is spent: it grants a lower rate than it keeps.
 #[derive(Default)]
-pub(super) struct Haste {
+pub(super) struct ExceedRate {
     asked: BTreeMap<SubscriberKey, u64>,
 }
 
-impl Hand for Haste {
+impl EngineSaboteur for ExceedRate {
     fn before(&mut self, _: Now, mut input: Input) -> Input {
         if let Input::Subscribe { request, .. } = &mut input
             && let Some(rate) = &mut request.capabilities.max_events_per_second
@@ -127,13 +127,13 @@ impl Hand for Haste {
     }
 }
 
-/// Sends every frame to everyone.
+/// Sends every frame to all subscribers.
 #[derive(Default)]
-pub(super) struct Everyone {
+pub(super) struct SendToEveryone {
     all: BTreeSet<SubscriberKey>,
 }
 
-impl Hand for Everyone {
+impl EngineSaboteur for SendToEveryone {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, .. } = output {
@@ -150,13 +150,13 @@ impl Hand for Everyone {
     }
 }
 
-/// Sends to whoever cannot take anything.
+/// Sends to subscribers whose wire is full.
 #[derive(Default)]
-pub(super) struct Push {
+pub(super) struct PushToFullWire {
     full: BTreeSet<SubscriberKey>,
 }
 
-impl Hand for Push {
+impl EngineSaboteur for PushToFullWire {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         match input {
             Input::Block { subscriber } | Input::Disconnect { subscriber } => {
@@ -170,10 +170,10 @@ impl Hand for Push {
     }
 }
 
-/// Loses what must not be lost.
+/// Drops critical frames.
 pub(super) struct DropCritical;
 
-impl Hand for DropCritical {
+impl EngineSaboteur for DropCritical {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if frame.is_critical {
@@ -183,13 +183,13 @@ impl Hand for DropCritical {
     }
 }
 
-/// Holds what must not be held until the next input.
+/// Holds critical frames until the next input.
 #[derive(Default)]
 pub(super) struct HoldCritical {
     held: Vec<Output>,
 }
 
-impl Hand for HoldCritical {
+impl EngineSaboteur for HoldCritical {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         let is_critical =
             |output: &Output| matches!(output, Output::Deliver { frame, .. } if frame.is_critical);
@@ -200,10 +200,10 @@ impl Hand for HoldCritical {
     }
 }
 
-/// Sends nothing critical to who comes back.
+/// Sends no critical events to subscribers that reconnect.
 pub(super) struct ForgetOnReturn;
 
-impl Hand for ForgetOnReturn {
+impl EngineSaboteur for ForgetOnReturn {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         if matches!(input, Input::Reconnect { .. }) {
             outputs.retain(|it| !matches!(it, Output::Deliver { frame, .. } if frame.is_critical));
@@ -211,10 +211,10 @@ impl Hand for ForgetOnReturn {
     }
 }
 
-/// Answers the agent again.
+/// Sends each outcome to the agent twice.
 pub(super) struct AnswerTwice;
 
-impl Hand for AnswerTwice {
+impl EngineSaboteur for AnswerTwice {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         let answers: Vec<Output> =
             outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).cloned().collect();
@@ -222,10 +222,10 @@ impl Hand for AnswerTwice {
     }
 }
 
-/// Takes silence for a yes.
+/// Treats silence as an accept.
 pub(super) struct AlwaysAccept;
 
-impl Hand for AlwaysAccept {
+impl EngineSaboteur for AlwaysAccept {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Resolved { resolution, decided_by, .. } = output
@@ -238,10 +238,10 @@ impl Hand for AlwaysAccept {
     }
 }
 
-/// Tells everyone who replies that it counts.
+/// Tells every replying subscriber that its reply was accepted.
 pub(super) struct EveryReplyCounts;
 
-impl Hand for EveryReplyCounts {
+impl EngineSaboteur for EveryReplyCounts {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Replied { is_accepted } = output {
@@ -251,10 +251,10 @@ impl Hand for EveryReplyCounts {
     }
 }
 
-/// Keeps to itself that nobody answered.
+/// Drops the outcomes of asks that nobody answered.
 pub(super) struct NeverSettle;
 
-impl Hand for NeverSettle {
+impl EngineSaboteur for NeverSettle {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         outputs.retain(|output| match output {
             Output::Resolved { decided_by, .. } => {
@@ -265,13 +265,13 @@ impl Hand for NeverSettle {
     }
 }
 
-/// Leaks questions to every subscriber.
+/// Sends confirmations to all subscribers.
 #[derive(Default)]
 pub(super) struct AskEveryone {
     all: BTreeSet<SubscriberKey>,
 }
 
-impl Hand for AskEveryone {
+impl EngineSaboteur for AskEveryone {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, .. } = output {
@@ -282,9 +282,9 @@ impl Hand for AskEveryone {
             self.all.remove(subscriber);
         }
         for (frame, to) in frames(outputs) {
-            let is_question = event(frame)
+            let is_ask = event(frame)
                 .is_some_and(|it| matches!(it.payload, Payload::AwaitingConfirmation(_)));
-            if is_question {
+            if is_ask {
                 to.extend(self.all.iter().copied());
                 to.sort_unstable();
                 to.dedup();
@@ -293,10 +293,10 @@ impl Hand for AskEveryone {
     }
 }
 
-/// Tells the agent that it was accepted as rejected, and lets the tool run anyway.
+/// Records every tool as irreversible, so that it runs without the answer that it needs.
 pub(super) struct ForgetAccept;
 
-impl Hand for ForgetAccept {
+impl EngineSaboteur for ForgetAccept {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs.iter_mut() {
             if let Output::Record(Record { event, .. }) = output
@@ -312,13 +312,13 @@ impl Hand for ForgetAccept {
     }
 }
 
-/// Sends a piece of a session once more after its end.
+/// Sends another event of a session after its end.
 #[derive(Default)]
 pub(super) struct AfterEnd {
     last: Option<Output>,
 }
 
-impl Hand for AfterEnd {
+impl EngineSaboteur for AfterEnd {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         let mut more = Vec::new();
         for output in outputs.iter() {
@@ -351,10 +351,10 @@ impl Hand for AfterEnd {
     }
 }
 
-/// Takes in what it refuses.
+/// Records the events that it refuses.
 pub(super) struct TakeRefused;
 
-impl Hand for TakeRefused {
+impl EngineSaboteur for TakeRefused {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
         if let (Input::Publish { event, .. }, true) = (input, is_refused) {
@@ -371,10 +371,10 @@ impl Hand for TakeRefused {
     }
 }
 
-/// Sends each frame that is not critical twice.
-pub(super) struct Twice;
+/// Sends the start of each session twice.
+pub(super) struct SendTwice;
 
-impl Hand for Twice {
+impl EngineSaboteur for SendTwice {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if event(frame).is_some_and(|it| matches!(it.payload, Payload::SessionStarted(_))) {
@@ -387,11 +387,11 @@ impl Hand for Twice {
 
 /// Holds a tool's start until after the next event of its session.
 #[derive(Default)]
-pub(super) struct Swap {
+pub(super) struct SwapOrder {
     held: Option<Output>,
 }
 
-impl Hand for Swap {
+impl EngineSaboteur for SwapOrder {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         if outputs.iter().any(|it| matches!(it, Output::Deliver { .. })) {
             outputs.extend(self.held.take());
@@ -408,13 +408,13 @@ impl Hand for Swap {
     }
 }
 
-/// Takes two from the number of every second event.
+/// Subtracts two from the sequence number of every second event.
 #[derive(Default)]
-pub(super) struct Misnumber {
+pub(super) struct MisnumberEvents {
     count: u64,
 }
 
-impl Hand for Misnumber {
+impl EngineSaboteur for MisnumberEvents {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             self.count += 1;
@@ -428,10 +428,10 @@ impl Hand for Misnumber {
     }
 }
 
-/// Never tells that a session started.
+/// Drops the start of every session.
 pub(super) struct LoseStart;
 
-impl Hand for LoseStart {
+impl EngineSaboteur for LoseStart {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         outputs.retain(|it| match it {
             Output::Deliver { frame, .. } => {
@@ -442,13 +442,13 @@ impl Hand for LoseStart {
     }
 }
 
-/// Loses every fifth piece of text.
+/// Drops every fifth piece of text.
 #[derive(Default)]
 pub(super) struct LoseText {
     count: u64,
 }
 
-impl Hand for LoseText {
+impl EngineSaboteur for LoseText {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if event(frame).is_some_and(|it| matches!(it.payload, Payload::OutputStreaming(_))) {
@@ -461,10 +461,10 @@ impl Hand for LoseText {
     }
 }
 
-/// Says the last character of what went before again.
-pub(super) struct Stutter;
+/// Repeats one character at the start of each piece of text.
+pub(super) struct StutterText;
 
-impl Hand for Stutter {
+impl EngineSaboteur for StutterText {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
@@ -479,10 +479,10 @@ impl Hand for Stutter {
     }
 }
 
-/// Cuts the last characters off a piece.
+/// Cuts the last characters off a piece of text.
 pub(super) struct CutWord;
 
-impl Hand for CutWord {
+impl EngineSaboteur for CutWord {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
@@ -497,13 +497,13 @@ impl Hand for CutWord {
     }
 }
 
-/// Sends nothing that can wait to anyone while someone's wire is full.
+/// Drops all non-critical events while the wire of any subscriber is full.
 #[derive(Default)]
 pub(super) struct WaitForAll {
     full: BTreeSet<SubscriberKey>,
 }
 
-impl Hand for WaitForAll {
+impl EngineSaboteur for WaitForAll {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         match input {
             Input::Block { subscriber } => drop(self.full.insert(*subscriber)),

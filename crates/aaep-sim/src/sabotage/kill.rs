@@ -3,15 +3,15 @@
 use aaep_engine::order::OrderViolation;
 use aaep_engine::{Input, Now, Output, Refusal};
 
-use super::Hand;
+use super::EngineSaboteur;
 
-/// After a kill, knows no session of before any more.
+/// After a kill, refuses the events of every session.
 #[derive(Default)]
 pub(super) struct ForgetSessions {
     is_killed: bool,
 }
 
-impl Hand for ForgetSessions {
+impl EngineSaboteur for ForgetSessions {
     fn killed(&mut self) {
         self.is_killed = true;
     }
@@ -28,10 +28,10 @@ impl Hand for ForgetSessions {
     }
 }
 
-/// After a kill, takes every question for one that has an hour more.
+/// After a kill, gives every ask another hour.
 pub(super) struct GiveTime;
 
-impl Hand for GiveTime {
+impl EngineSaboteur for GiveTime {
     fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
 
     fn restarted(&mut self, _: Now, outputs: &mut Vec<Output>) {

@@ -1,18 +1,18 @@
-//! Hands that take more than their share.
+//! Saboteurs that break the shares of memory and sessions.
 
 use std::collections::BTreeSet;
 
 use aaep_engine::{Input, Now, Output, Principal, Record, Refusal};
 
-use super::Hand;
+use super::EngineSaboteur;
 
-/// Keeps all events, however many there are.
+/// Counts every event as kept in memory.
 #[derive(Default)]
 pub(super) struct KeepAll {
     bytes: usize,
 }
 
-impl Hand for KeepAll {
+impl EngineSaboteur for KeepAll {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Record(Record { event, .. }) = output {
@@ -26,13 +26,13 @@ impl Hand for KeepAll {
     }
 }
 
-/// Refuses the first session of everyone but the first, as if that one had taken all there is.
+/// Refuses the first event of every principal but the first, as if that one had used up everything.
 #[derive(Default)]
 pub(super) struct RefuseOthers {
     known: BTreeSet<Principal>,
 }
 
-impl Hand for RefuseOthers {
+impl EngineSaboteur for RefuseOthers {
     fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
         let Input::Publish { principal, event, .. } = input else { return };
         if self.known.insert(*principal) && self.known.len() > 1 {

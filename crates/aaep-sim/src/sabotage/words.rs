@@ -1,15 +1,15 @@
-//! The hands of saboteurs that leave out words, or send them as they came.
+//! Saboteurs that omit required fields, grant levels that do not apply, or send text without normalizing it.
 
 use aaep::Capabilities;
 use aaep_engine::{Input, Now, Output};
 
-use super::Hand;
+use super::EngineSaboteur;
 use super::hands::{frames, rewrite};
 
-/// Leaves the summary out of asks.
+/// Omits the summary of asks.
 pub(super) struct LeaveOutSummary;
 
-impl Hand for LeaveOutSummary {
+impl EngineSaboteur for LeaveOutSummary {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
@@ -22,10 +22,10 @@ impl Hand for LeaveOutSummary {
     }
 }
 
-/// Leaves the version out of events.
+/// Omits the version of events.
 pub(super) struct LeaveOutVersion;
 
-impl Hand for LeaveOutVersion {
+impl EngineSaboteur for LeaveOutVersion {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
@@ -37,10 +37,10 @@ impl Hand for LeaveOutVersion {
     }
 }
 
-/// Grants level 2 to everyone.
+/// Grants level 2 to all subscribers.
 pub(super) struct GrantLevels;
 
-impl Hand for GrantLevels {
+impl EngineSaboteur for GrantLevels {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Accepted { message, .. } = output {
@@ -51,10 +51,10 @@ impl Hand for GrantLevels {
     }
 }
 
-/// Sends letters and marks as two characters.
-pub(super) struct Decompose;
+/// Sends a letter and its mark as two characters.
+pub(super) struct DecomposeMarks;
 
-impl Hand for Decompose {
+impl EngineSaboteur for DecomposeMarks {
     fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {

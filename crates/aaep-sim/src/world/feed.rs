@@ -1,4 +1,4 @@
-//! Giving the hub an input, and taking what it says to where it belongs.
+//! Gives inputs to the hub, and carries its outputs to agents, subscribers and invariants.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use aaep::{Event, Message, Mode};
 use aaep_engine::{Frame, Input, Output, SubscriberKey};
 
-use super::{Todo, Who, World, words};
-use crate::check::{Delivered, Moment, Step};
+use super::{ScheduledTurn, World, WorldSpeaker, words};
+use crate::check::{DeliveredEvent, HubStep, WorldMoment};
 use crate::subscriber::WIRE;
-use crate::truth::{Presence, Subscription, Terms};
+use crate::truth::{SubscriberPresence, UnderstoodTerms, WorldSubscription};
 
 /// A frame as subscribers read it.
-struct Read {
+struct FrameReading {
     event: Rc<Event>,
     fault: Option<Rc<str>>,
 }
 
 impl World {
-    /// The hub handles an input.
-    pub(super) fn feed(&mut self, who: Option<Who>, input: &Input) {
+    /// Lets the hub handle an input.
+    pub(super) fn feed(&mut self, speaker: Option<WorldSpeaker>, input: &Input) {
         if self.failure.is_some() {
             return;
         }
@@ -29,11 +29,16 @@ impl World {
         let said = words::input(input, &self.truth, &self.subscribers);
         self.tell(&said);
         let outputs = self.hub.handle(now, input.clone());
-        self.take(who, input, &outputs);
+        self.take(speaker, input, &outputs);
     }
 
-    /// Invariants look at what the hub did; everyone gets what is theirs.
-    pub(super) fn take(&mut self, who: Option<Who>, input: &Input, outputs: &[Output]) {
+    /// Shows the outputs of the hub to the invariants, and passes them on to agents and subscribers.
+    pub(super) fn take(
+        &mut self,
+        speaker: Option<WorldSpeaker>,
+        input: &Input,
+        outputs: &[Output],
+    ) {
         let now = self.now();
         self.stored.store(outputs);
         let changed = self.change_presence(input, outputs);
@@ -52,7 +57,7 @@ impl World {
                     }
                 }
                 Output::Accepted { subscriber, .. } => {
-                    accepted.extend(self.accept(who, input, *subscriber, output));
+                    accepted.extend(self.accept(speaker, input, *subscriber, output));
                 }
                 Output::Resumed { subscriber, is_complete } => {
                     let at = self.resumed(input, *subscriber, *is_complete);
@@ -77,7 +82,7 @@ impl World {
             self.truth.subscriptions[*at].is_excused |= was_excused;
         }
         let deadline = self.hub.deadline();
-        let step = Step {
+        let step = HubStep {
             now,
             input,
             outputs,
@@ -88,34 +93,46 @@ impl World {
             accepted: &accepted,
             lost: &lost,
         };
-        self.show(&Moment::Handled(&step));
-        self.route(who, input, outputs, delivered);
+        self.show(&WorldMoment::Handled(&step));
+        self.route(speaker, input, outputs, delivered);
     }
 
-    /// Notes whom the input brings or takes away; how it was before.
-    fn change_presence(&mut self, input: &Input, outputs: &[Output]) -> Option<(usize, Presence)> {
+    /// Notes how the input changes the presence of a subscription. Returns the subscription and its
+    /// presence before.
+    fn change_presence(
+        &mut self,
+        input: &Input,
+        outputs: &[Output],
+    ) -> Option<(usize, SubscriberPresence)> {
         let is_unknown = outputs.contains(&Output::NoSuchSubscription);
         let (at, presence) = match input {
             Input::Block { subscriber } | Input::TakeBack { subscriber, .. } => {
-                (self.truth.of(*subscriber)?.0, Presence::Blocked)
+                (self.truth.of(*subscriber)?.0, SubscriberPresence::Blocked)
             }
-            Input::Unblock { subscriber } => (self.truth.of(*subscriber)?.0, Presence::Here),
+            Input::Unblock { subscriber } => {
+                (self.truth.of(*subscriber)?.0, SubscriberPresence::Here)
+            }
             Input::Disconnect { subscriber } => {
-                (self.truth.of(*subscriber)?.0, Presence::Away(self.now_us))
+                (self.truth.of(*subscriber)?.0, SubscriberPresence::Away(self.now_us))
             }
             Input::Reconnect { subscription_id, .. } if !is_unknown => {
-                (self.truth.named(subscription_id)?.0, Presence::Here)
+                (self.truth.named(subscription_id)?.0, SubscriberPresence::Here)
             }
             _ => return None,
         };
-        self.truth.subscriptions[at].has_stalled |= presence == Presence::Blocked;
+        self.truth.subscriptions[at].has_stalled |= presence == SubscriberPresence::Blocked;
         let was = std::mem::replace(&mut self.truth.subscriptions[at].presence, presence);
         Some((at, was))
     }
 
-    fn delivered(&self, key: SubscriberKey, frame: &Arc<Frame>, read: &Read) -> Option<Delivered> {
+    fn delivered(
+        &self,
+        key: SubscriberKey,
+        frame: &Arc<Frame>,
+        read: &FrameReading,
+    ) -> Option<DeliveredEvent> {
         let (subscription, it) = self.truth.of(key)?;
-        Some(Delivered {
+        Some(DeliveredEvent {
             subscription,
             frame: Arc::clone(frame),
             event: Rc::clone(&read.event),
@@ -125,16 +142,17 @@ impl World {
         })
     }
 
-    /// Terms were granted: to someone new, or other ones.
+    /// Notes granted terms: those of a new subscription, or new terms of an existing one. Returns
+    /// the subscription, and whether it is new.
     fn accept(
         &mut self,
-        who: Option<Who>,
+        speaker: Option<WorldSpeaker>,
         input: &Input,
         key: SubscriberKey,
         output: &Output,
     ) -> Option<(usize, bool)> {
         let Output::Accepted { message, .. } = output else { return None };
-        let terms = Rc::new(Terms::of(&message.honored_capabilities));
+        let terms = Rc::new(UnderstoodTerms::of(&message.honored_capabilities));
         if let Input::Renegotiate { change, .. } = input {
             let (at, _) = self.truth.of(key)?;
             let subscription = &mut self.truth.subscriptions[at];
@@ -143,8 +161,8 @@ impl World {
             subscription.terms = terms;
             return Some((at, false));
         }
-        let (Some(Who::Subscriber(subscriber)), Input::Subscribe { request, resume, .. }) =
-            (who, input)
+        let (Some(WorldSpeaker::Subscriber(subscriber)), Input::Subscribe { request, resume, .. }) =
+            (speaker, input)
         else {
             return None;
         };
@@ -157,9 +175,9 @@ impl World {
         it.is_connected = true;
         let earlier = self.truth.by_key.insert(key, at);
         if let Some(earlier) = earlier {
-            self.truth.subscriptions[earlier].presence = Presence::Gone;
+            self.truth.subscriptions[earlier].presence = SubscriberPresence::Gone;
         }
-        self.truth.subscriptions.push(Subscription {
+        self.truth.subscriptions.push(WorldSubscription {
             subscriber,
             key,
             id: message.subscription_id.clone(),
@@ -167,7 +185,7 @@ impl World {
             may_reply: it.may_reply,
             asked: request.capabilities.clone(),
             terms,
-            presence: Presence::Here,
+            presence: SubscriberPresence::Here,
             resumes: before.filter(|_| resume.is_some()),
             took_over: earlier.is_some(),
             changed_terms: false,
@@ -177,12 +195,12 @@ impl World {
         Some((at, true))
     }
 
-    /// A subscriber goes on where it was, or where it can: which one.
+    /// Notes that a subscriber resumed, completely or not. Returns its subscription.
     fn resumed(&mut self, input: &Input, key: SubscriberKey, is_complete: bool) -> Option<usize> {
         let (at, it) = self.truth.of(key)?;
         let Input::Subscribe { .. } = input else { return Some(at) };
         let before = it.resumes.map(|before| &self.truth.subscriptions[before]);
-        // Without the earlier subscription, nobody knows that there were other terms.
+        // Without the earlier subscription, the hub cannot know that there were other terms.
         let is_taken_over = it.took_over;
         let had_other_terms = before.is_some_and(|before| before.had_other_terms(it));
         let subscription = &mut self.truth.subscriptions[at];
@@ -194,25 +212,25 @@ impl World {
         Some(at)
     }
 
-    /// A subscription is over.
+    /// Notes that a subscription ended.
     fn end(&mut self, key: SubscriberKey) {
         let Some(at) = self.truth.by_key.remove(&key) else { return };
-        self.truth.subscriptions[at].presence = Presence::Gone;
+        self.truth.subscriptions[at].presence = SubscriberPresence::Gone;
         let subscriber = &mut self.subscribers[self.truth.subscriptions[at].subscriber];
         if subscriber.subscription.as_ref().is_some_and(|(mine, _)| *mine == at) {
             subscriber.lose_connection();
         }
     }
 
-    /// Takes what the hub said to agents and wires.
+    /// Carries the outputs of the hub to agents and onto wires.
     fn route(
         &mut self,
-        who: Option<Who>,
+        speaker: Option<WorldSpeaker>,
         input: &Input,
         outputs: &[Output],
-        delivered: Vec<Delivered>,
+        delivered: Vec<DeliveredEvent>,
     ) {
-        if let Some(Who::Subscriber(at)) = who {
+        if let Some(WorldSpeaker::Subscriber(at)) = speaker {
             let is_unknown = outputs.contains(&Output::NoSuchSubscription);
             let subscriber = &mut self.subscribers[at];
             match input {
@@ -239,7 +257,7 @@ impl World {
                 wire.wire.push_back(it);
                 wire.wire_free_us = wire.wire_free_us.max(self.now_us + pause);
                 let (at, epoch) = (wire.wire_free_us, wire.epoch);
-                self.at(at, Todo::Arrives(subscriber, epoch));
+                self.at(at, ScheduledTurn::Arrives(subscriber, epoch));
             }
         }
         for output in outputs {
@@ -248,20 +266,20 @@ impl World {
             {
                 let (at, epoch) = (it.subscriber, self.subscribers[it.subscriber].epoch);
                 let pause = self.rng.between(50, 30_000);
-                self.later(pause, Todo::Takes(at, epoch));
+                self.later(pause, ScheduledTurn::Takes(at, epoch));
             }
             if let Output::Resolved { principal, reply_token, resolution, .. } = output {
-                let is_it = |it: &crate::agent::Agent| it.key == *principal;
+                let is_it = |it: &crate::agent::SimulatedAgent| it.key == *principal;
                 let Some(at) = self.agents.iter().position(is_it) else { continue };
                 let pause = self.rng.between(500, 80_000);
-                let answer = Todo::Answers(at, reply_token.clone(), resolution.clone());
+                let answer = ScheduledTurn::Answers(at, reply_token.clone(), resolution.clone());
                 self.later(pause, answer);
             }
         }
         self.block_full_wires();
     }
 
-    /// A wire that is full gives back what it has not begun to send.
+    /// Lets a full wire give back what it has not begun to send.
     fn give_back(&mut self, at: usize, subscriber: SubscriberKey) {
         let wire = &mut self.subscribers[at].wire;
         let kept = self.rng.size(1, wire.len().max(1));
@@ -288,15 +306,15 @@ impl World {
 }
 
 /// Reads a frame strictly, or as far as a tolerant subscriber gets.
-fn read(frame: &Arc<Frame>) -> Option<Read> {
+fn read(frame: &Arc<Frame>) -> Option<FrameReading> {
     let strict = aaep::read(&frame.json, Mode::Strict);
     if let Some(Message::Event(event)) = strict.message {
-        return Some(Read { event: Rc::from(event), fault: None });
+        return Some(FrameReading { event: Rc::from(event), fault: None });
     }
     let fault = strict.violations.first().map(ToString::to_string).unwrap_or_default();
     match aaep::read(&frame.json, Mode::Tolerant).message {
         Some(Message::Event(event)) => {
-            Some(Read { event: Rc::from(event), fault: Some(fault.into()) })
+            Some(FrameReading { event: Rc::from(event), fault: Some(fault.into()) })
         }
         _ => None,
     }

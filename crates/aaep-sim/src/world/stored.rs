@@ -1,6 +1,6 @@
-//! What a hub stores as it goes, and going on with it after a kill.
+//! What a hub stores while it runs, and its recovery after a kill.
 //!
-//! Worlds in which the hub is killed have a clock that jumps while it is down, and at no other time.
+//! In worlds in which the hub is killed, the machine's clock jumps while the hub is down, and at no other time.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use aaep::{CoreType, Event, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::{AskTimeRecord, Audit, Engine, Input, Output, Record, Recovered, Subscription};
 
 use super::World;
-use crate::check::Moment;
+use crate::check::WorldMoment;
 use crate::hub;
-use crate::rng::Rng;
-use crate::truth::Presence;
+use crate::rng::SeededRng;
+use crate::truth::SubscriberPresence;
 
-/// What is stored.
-pub(super) struct Stored {
+/// Everything that the hub asked to be stored.
+pub(super) struct WorldStorage {
     seed: u64,
     max_events_per_second: Option<u64>,
-    /// Whether the hub is killed now and then.
+    /// Whether the hub of this world is killed now and then.
     pub(super) is_killed: bool,
     starts: u8,
     records: Vec<Record>,
@@ -26,9 +26,9 @@ pub(super) struct Stored {
     subscriptions: BTreeMap<SubscriptionId, Subscription>,
 }
 
-impl Stored {
+impl WorldStorage {
     pub(super) fn new(seed: u64, max_events_per_second: Option<u64>, is_killed: bool) -> Self {
-        Stored {
+        WorldStorage {
             seed,
             max_events_per_second,
             is_killed,
@@ -40,7 +40,7 @@ impl Stored {
         }
     }
 
-    /// Stores what the hub says is to be stored.
+    /// Carries out the outputs that ask for storage.
     pub(super) fn store(&mut self, outputs: &[Output]) {
         for output in outputs {
             match output {
@@ -60,13 +60,13 @@ impl Stored {
         }
     }
 
-    /// A session that is over is stored no longer.
+    /// Deletes an ended session.
     pub(super) fn delete(&mut self, session_id: &SessionId) {
         self.records.retain(|record| record.event.envelope.session_id != *session_id);
     }
 
-    /// A session that is over, if there is one.
-    pub(super) fn ended(&self, rng: &mut Rng) -> Option<SessionId> {
+    /// A random ended session, if there is one.
+    pub(super) fn ended(&self, rng: &mut SeededRng) -> Option<SessionId> {
         let is_end = |event: &Event| event.event_type().core().is_some_and(CoreType::is_terminal);
         let ended: Vec<&Event> =
             self.records.iter().map(|it| &*it.event).filter(|it| is_end(it)).collect();
@@ -76,14 +76,14 @@ impl Stored {
 }
 
 impl World {
-    /// The hub is killed, and starts again a while later.
+    /// Kills the hub, and starts it again a while later.
     pub(super) fn kill(&mut self) {
         self.tell("The hub is killed.");
         for subscriber in &mut self.subscribers {
             subscriber.lose_connection();
             subscriber.is_pending = false;
         }
-        // Long enough that no second has events of both lives.
+        // The pause is so long that no second has events from both before and after it.
         self.now_us += self.rng.between(1_100_000, 6_000_000);
         let clock_jumped = self.rng.chance(40);
         if clock_jumped {
@@ -103,21 +103,21 @@ impl World {
         };
         let (engine, outputs) = Engine::recover(config, self.now(), recovered);
         let outputs = self.hub.restart(self.now(), engine, outputs);
-        self.show(&Moment::Restarted { clock_jumped });
+        self.show(&WorldMoment::Restarted { clock_jumped });
         self.find_again(&outputs);
         self.tell("The hub is there again.");
-        self.agents.iter_mut().for_each(crate::agent::Agent::try_again);
+        self.agents.iter_mut().for_each(crate::agent::SimulatedAgent::try_again);
         self.take(None, &Input::Tick, &outputs);
     }
 
-    /// Which subscriptions are still there, and under which number.
+    /// Finds the subscriptions that survived, and their new keys.
     fn find_again(&mut self, outputs: &[Output]) {
         let before: Vec<usize> = std::mem::take(&mut self.truth.by_key).into_values().collect();
         for at in before {
             let now_us = self.now_us;
             let it = &mut self.truth.subscriptions[at];
-            it.presence = Presence::Gone;
-            // Which terms an event came under is not stored.
+            it.presence = SubscriberPresence::Gone;
+            // The hub does not store under which terms an event was delivered.
             it.is_excused |= it.changed_terms;
             let key = outputs.iter().find_map(|output| match output {
                 Output::Recovered { subscriber, subscription_id } if *subscription_id == it.id => {
@@ -127,7 +127,7 @@ impl World {
             });
             if let Some(key) = key {
                 it.key = key;
-                it.presence = Presence::Away(now_us);
+                it.presence = SubscriberPresence::Away(now_us);
                 self.truth.by_key.insert(key, at);
             }
         }

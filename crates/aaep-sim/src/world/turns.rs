@@ -5,34 +5,36 @@ use aaep::{Object, SubscriptionId};
 use aaep_engine::Input;
 use aaep_engine::terms::Door;
 
-use super::{Todo, Who, World};
-use crate::agent::Agent;
-use crate::check::Moment;
-use crate::rng::Rng;
-use crate::subscriber::{Temper, WIRE};
-use crate::truth::Presence;
+use super::{ScheduledTurn, World, WorldSpeaker};
+use crate::agent::SimulatedAgent;
+use crate::check::WorldMoment;
+use crate::rng::SeededRng;
+use crate::subscriber::{SubscriberTemper, WIRE};
+use crate::truth::SubscriberPresence;
 
 impl World {
-    pub(super) fn turn(&mut self, todo: Todo) {
+    pub(super) fn turn(&mut self, todo: ScheduledTurn) {
         match todo {
-            Todo::AgentActs(at) => self.agent_acts(at),
-            Todo::SubscriberActs(at) => self.subscriber_acts(at),
-            Todo::Reaches(who, input) => self.feed(Some(who), &input),
-            Todo::Arrives(at, epoch) => self.arrives(at, epoch),
-            Todo::Takes(subscriber, epoch) => self.takes(subscriber, epoch),
-            Todo::Notices(subscription, epoch) => self.notices(subscription, epoch),
-            Todo::Answers(at, token, resolution) => self.agents[at].hear(&token, &resolution),
-            Todo::Trouble => self.trouble(),
-            Todo::Calm => self.calm(),
+            ScheduledTurn::AgentActs(at) => self.agent_acts(at),
+            ScheduledTurn::SubscriberActs(at) => self.subscriber_acts(at),
+            ScheduledTurn::Reaches(who, input) => self.feed(Some(who), &input),
+            ScheduledTurn::Arrives(at, epoch) => self.arrives(at, epoch),
+            ScheduledTurn::Takes(subscriber, epoch) => self.takes(subscriber, epoch),
+            ScheduledTurn::Notices(subscription, epoch) => self.notices(subscription, epoch),
+            ScheduledTurn::Answers(at, token, resolution) => {
+                self.agents[at].learn_outcome(&token, &resolution)
+            }
+            ScheduledTurn::Trouble => self.trouble(),
+            ScheduledTurn::Calm => self.calm(),
         }
     }
 
-    /// One more session, when everything else is over.
+    /// Runs one more session after everything else has ended.
     pub(super) fn one_more_session(&mut self) {
         self.has_closed = true;
         let unix_us = self.now().unix_us;
-        let input = Agent::last(&mut self.rng).start(unix_us, &mut self.rng);
-        self.feed(Some(Who::Agent), &input);
+        let input = SimulatedAgent::last(&mut self.rng).start(unix_us, &mut self.rng);
+        self.feed(Some(WorldSpeaker::Agent), &input);
     }
 
     fn agent_acts(&mut self, at: usize) {
@@ -42,22 +44,25 @@ impl World {
             self.agent_says(at, input);
         }
         if let Some(pause) = self.agents[at].pause_us(&mut self.rng) {
-            self.later(pause, Todo::AgentActs(at));
+            self.later(pause, ScheduledTurn::AgentActs(at));
         }
     }
 
-    /// What an agent says reaches the hub in its order, now and then twice.
+    /// Schedules the arrival of an agent's message at the hub, in order; sometimes it arrives twice.
     fn agent_says(&mut self, at: usize, input: Input) {
         let pause = self.rng.between(100, 30_000);
         let arrives_us = self.agent_free_us[at].max(self.now_us + pause);
         self.agent_free_us[at] = arrives_us;
         if self.rng.chance(2) && matches!(input, Input::Publish { .. }) {
-            self.at(arrives_us, Todo::Reaches(Who::Agent, Box::new(input.clone())));
+            self.at(
+                arrives_us,
+                ScheduledTurn::Reaches(WorldSpeaker::Agent, Box::new(input.clone())),
+            );
         }
-        self.at(arrives_us, Todo::Reaches(Who::Agent, Box::new(input)));
+        self.at(arrives_us, ScheduledTurn::Reaches(WorldSpeaker::Agent, Box::new(input)));
     }
 
-    /// What a subscriber says reaches the hub in its order.
+    /// Schedules the arrival of a subscriber's message at the hub, in order.
     fn subscriber_says(&mut self, at: usize, after_us: u64, input: Input) {
         let pause = after_us + self.rng.between(100, 50_000);
         let subscriber = &mut self.subscribers[at];
@@ -65,7 +70,7 @@ impl World {
         if after_us == 0 {
             subscriber.link_free_us = arrives_us;
         }
-        self.at(arrives_us, Todo::Reaches(Who::Subscriber(at), Box::new(input)));
+        self.at(arrives_us, ScheduledTurn::Reaches(WorldSpeaker::Subscriber(at), Box::new(input)));
     }
 
     fn subscriber_acts(&mut self, at: usize) {
@@ -74,25 +79,25 @@ impl World {
             return;
         }
         if !subscriber.is_connected && !subscriber.is_pending {
-            self.come(at);
+            self.subscribe_or_reconnect(at);
         } else if subscriber.is_connected && !self.is_calm {
             self.misbehave(at);
         }
         let is_settled = self.is_calm && self.subscribers[at].is_connected;
         if !is_settled {
             let pause = self.rng.between(200_000, 3_000_000);
-            self.later(pause, Todo::SubscriberActs(at));
+            self.later(pause, ScheduledTurn::SubscriberActs(at));
         }
     }
 
-    /// A subscriber without a connection comes, or comes back.
-    fn come(&mut self, at: usize) {
+    /// Lets a subscriber without a connection subscribe or reconnect.
+    fn subscribe_or_reconnect(&mut self, at: usize) {
         let door = if self.rng.chance(3) { Door::AuthorizationDenied } else { Door::Open };
         let subscriber = &mut self.subscribers[at];
         subscriber.is_pending = true;
         let input = match &subscriber.subscription {
             Some((subscription, id))
-                if self.truth.subscriptions[*subscription].presence != Presence::Gone
+                if self.truth.subscriptions[*subscription].presence != SubscriberPresence::Gone
                     && !self.rng.chance(10) =>
             {
                 Input::Reconnect {
@@ -106,28 +111,28 @@ impl World {
         self.subscriber_says(at, 0, input);
     }
 
-    /// What a connected subscriber does of itself, as its temper is.
+    /// Lets a connected subscriber act according to its temper.
     fn misbehave(&mut self, at: usize) {
         let subscriber = &mut self.subscribers[at];
         let Some((_, id)) = subscriber.subscription.clone() else { return };
         match subscriber.temper {
-            Temper::Stalled => {
+            SubscriberTemper::Stalled => {
                 subscriber.is_reading = !subscriber.is_reading;
                 if subscriber.is_reading {
                     self.read_on(at);
                 }
             }
-            Temper::Vanishing if self.rng.chance(12) => {
+            SubscriberTemper::Vanishing if self.rng.chance(12) => {
                 subscriber.is_gone = true;
                 let name = format!("{} vanishes.", subscriber.name);
                 self.tell(&name);
                 self.break_connection(at);
             }
-            Temper::Renegotiating if self.rng.chance(60) => {
+            SubscriberTemper::Renegotiating if self.rng.chance(60) => {
                 let input = self.subscribers[at].renegotiate(&id, &mut self.rng);
                 self.subscriber_says(at, 0, input);
             }
-            Temper::Forging if self.rng.chance(15) => {
+            SubscriberTemper::Forging if self.rng.chance(15) => {
                 if let Some(other) = self.others(at).first().cloned() {
                     self.close(at, other);
                 }
@@ -137,7 +142,7 @@ impl World {
         }
     }
 
-    /// A subscriber says that a subscription ends, its own or not.
+    /// Lets a subscriber close a subscription, its own or another's.
     fn close(&mut self, at: usize, subscription_id: SubscriptionId) {
         let message = SubscriptionClose {
             subscription_id,
@@ -151,20 +156,20 @@ impl World {
         self.subscriber_says(at, 0, Input::Close { principal, message: Box::new(message) });
     }
 
-    /// The subscriptions of everyone else.
+    /// The subscriptions of all other subscribers.
     fn others(&self, at: usize) -> Vec<SubscriptionId> {
         let theirs = self.subscribers.iter().enumerate().filter(|(other, _)| *other != at);
         theirs.filter_map(|(_, it)| it.subscription.as_ref().map(|(_, id)| id.clone())).collect()
     }
 
-    /// A subscriber reads again: what is on its wire arrives.
+    /// Lets a subscriber read again, so that the events on its wire arrive.
     fn read_on(&mut self, at: usize) {
         let subscriber = &mut self.subscribers[at];
         let (count, epoch) = (subscriber.wire.len() as u64, subscriber.epoch);
         for number in 0..count {
             let arrives_us = self.now_us + (number + 1) * 1_000;
             self.subscribers[at].wire_free_us = arrives_us;
-            self.at(arrives_us, Todo::Arrives(at, epoch));
+            self.at(arrives_us, ScheduledTurn::Arrives(at, epoch));
         }
     }
 
@@ -175,7 +180,7 @@ impl World {
         }
         let Some(sent) = subscriber.wire.pop_front() else { return };
         subscriber.last = Some(sent.frame.event_id.clone());
-        self.show(&Moment::Arrived(&sent));
+        self.show(&WorldMoment::Arrived(&sent));
         let others = self.others(at);
         let replies = self.subscribers[at].answer(&sent.event, &others, &mut self.rng);
         for (after_us, reply) in replies {
@@ -191,7 +196,7 @@ impl World {
         }
     }
 
-    /// A wire has taken what it was sent, and the hub hears of it. If it is full, it says so when it is free.
+    /// Tells the hub that a wire has taken everything that it was sent. A full wire reports only once it is free.
     fn takes(&mut self, at: usize, epoch: u64) {
         let subscriber = &self.subscribers[at];
         if subscriber.epoch != epoch || !subscriber.is_connected || subscriber.is_blocked {
@@ -203,7 +208,7 @@ impl World {
         }
     }
 
-    /// A connection breaks; the hub notices a little later.
+    /// Breaks a connection. The hub notices a little later.
     fn break_connection(&mut self, at: usize) {
         let subscriber = &mut self.subscribers[at];
         if !subscriber.is_connected {
@@ -212,11 +217,11 @@ impl World {
         subscriber.lose_connection();
         let Some((subscription, _)) = subscriber.subscription else { return };
         let epoch = subscriber.epoch;
-        self.show(&Moment::Lost(subscription));
+        self.show(&WorldMoment::Lost(subscription));
         let pause = self.rng.between(0, 1_500_000);
-        self.later(pause, Todo::Notices(subscription, epoch));
+        self.later(pause, ScheduledTurn::Notices(subscription, epoch));
         if !self.subscribers[at].is_gone && self.is_calm {
-            self.later(10_000, Todo::SubscriberActs(at));
+            self.later(10_000, ScheduledTurn::SubscriberActs(at));
         }
     }
 
@@ -225,13 +230,14 @@ impl World {
         let subscriber = &self.subscribers[it.subscriber];
         let is_back = subscriber.epoch != epoch
             && subscriber.subscription.as_ref().is_some_and(|(at, _)| *at == subscription);
-        if !is_back && matches!(it.presence, Presence::Here | Presence::Blocked) {
+        if !is_back && matches!(it.presence, SubscriberPresence::Here | SubscriberPresence::Blocked)
+        {
             let key = it.key;
             self.feed(None, &Input::Disconnect { subscriber: key });
         }
     }
 
-    /// Something goes wrong.
+    /// Lets something go wrong.
     fn trouble(&mut self) {
         if self.is_calm {
             return;
@@ -277,28 +283,29 @@ impl World {
             _ => {}
         }
         let pause = self.rng.between(300_000, 4_000_000);
-        self.later(pause, Todo::Trouble);
+        self.later(pause, ScheduledTurn::Trouble);
     }
 
-    /// Someone begins one session after the other and ends none, now and then, with chances of its own.
+    /// Lets the hog begin another session now and then; it never ends one. It has its own random
+    /// numbers, so that other choices of the seed stay the same.
     fn hog_begins(&mut self) {
-        let mut rng = Rng::new(self.counter);
+        let mut rng = SeededRng::new(self.counter);
         if rng.chance(40) {
             let input = self.hog.start(self.now().unix_us, &mut rng);
-            self.feed(Some(Who::Agent), &input);
+            self.feed(Some(WorldSpeaker::Agent), &input);
         }
     }
 
-    /// Everything comes to its end: all read, all come back, agents finish.
+    /// Ends all trouble: all subscribers read and come back, and agents finish.
     fn calm(&mut self) {
         self.tell("From now on nothing goes wrong.");
         self.is_calm = true;
-        self.agents.iter_mut().for_each(crate::agent::Agent::stop);
+        self.agents.iter_mut().for_each(crate::agent::SimulatedAgent::stop);
         for at in 0..self.subscribers.len() {
             self.subscribers[at].is_reading = true;
             self.read_on(at);
             if !self.subscribers[at].is_gone {
-                self.later(1_000, Todo::SubscriberActs(at));
+                self.later(1_000, ScheduledTurn::SubscriberActs(at));
             }
         }
     }

@@ -1,13 +1,17 @@
-//! Inputs and outputs in plain words, for the story.
+//! Describes inputs and outputs in plain words, for the story.
 
 use aaep::{Event, EventId, Payload, SubscriptionId};
 use aaep_engine::{Input, Output, SubscriberKey};
 
-use crate::subscriber::Subscriber;
-use crate::truth::Truth;
+use crate::subscriber::SimulatedSubscriber;
+use crate::truth::WorldTruth;
 
-/// What happened.
-pub(super) fn input(input: &Input, truth: &Truth, subscribers: &[Subscriber]) -> String {
+/// Describes an input.
+pub(super) fn input(
+    input: &Input,
+    truth: &WorldTruth,
+    subscribers: &[SimulatedSubscriber],
+) -> String {
     let name = |key: &SubscriberKey| name(*key, truth, subscribers);
     let person = |principal: &u64| {
         let found = subscribers.iter().find(|it| it.principal == *principal);
@@ -91,8 +95,12 @@ pub(super) fn input(input: &Input, truth: &Truth, subscribers: &[Subscriber]) ->
     }
 }
 
-/// What the hub did, where it is worth telling.
-pub(super) fn output(output: &Output, truth: &Truth, subscribers: &[Subscriber]) -> Option<String> {
+/// Describes an output, if the story should mention it.
+pub(super) fn output(
+    output: &Output,
+    truth: &WorldTruth,
+    subscribers: &[SimulatedSubscriber],
+) -> Option<String> {
     Some(match output {
         Output::Deliver { frame, to } => {
             let names: Vec<String> = to.iter().map(|key| name(*key, truth, subscribers)).collect();
@@ -153,14 +161,14 @@ pub(super) fn output(output: &Output, truth: &Truth, subscribers: &[Subscriber])
     })
 }
 
-fn name(key: SubscriberKey, truth: &Truth, subscribers: &[Subscriber]) -> String {
+fn name(key: SubscriberKey, truth: &WorldTruth, subscribers: &[SimulatedSubscriber]) -> String {
     match truth.of(key) {
         Some((_, it)) => subscribers[it.subscriber].name.clone(),
         None => format!("subscriber number {key}"),
     }
 }
 
-/// An event in a few words.
+/// Describes an event in a few words.
 fn about(event: &Event) -> String {
     let what = match &event.payload {
         Payload::OutputStreaming(it) => {

@@ -1,4 +1,5 @@
-//! A question as the world understands it: what it takes, what silence means, who was told.
+//! An ask as the world understands it: which answers it allows, what its default is, and which
+//! subscribers received it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,35 +12,35 @@ use aaep::{Event, Payload, ReplyToken};
 use aaep_engine::{AskTimeRecord, Input, Now, Output, Principal, Resolution};
 
 use super::{can_answer, is_default};
-use crate::check::Step;
-use crate::check::consent::Presented;
-use crate::truth::{Presence, Truth};
+use crate::check::HubStep;
+use crate::check::consent::PresentedRisk;
+use crate::truth::{SubscriberPresence, WorldTruth};
 
-/// A question that is open.
-pub(super) struct Question {
+/// An open ask.
+pub(super) struct TrackedAsk {
     pub(super) token: ReplyToken,
-    /// Who asked.
+    /// The principal that asked.
     pub(super) principal: Principal,
     pub(super) event: Arc<Event>,
     pub(super) is_confirmation: bool,
     pub(super) deadline_us: u64,
-    /// When its timeout is over, counted from when it was asked.
+    /// When its timeout ends, counted from the ask.
     pub(super) asked_until_us: u64,
-    /// When it is over at the latest, as its event says.
+    /// The latest time at which it ends, according to its event.
     pub(super) limit_us: u64,
-    /// Who was sent it, by the world's number, and can still answer.
-    pub(super) told: BTreeSet<usize>,
-    /// Who has it from an earlier subscription.
-    pub(super) heard_of: BTreeSet<usize>,
+    /// The subscriptions that received it and can still answer, by index.
+    pub(super) recipients: BTreeSet<usize>,
+    /// The subscriptions that have it only from one that they continue.
+    pub(super) inherited_by: BTreeSet<usize>,
 }
 
-/// How much time a question has left, as the hub stores it.
+/// How much time an ask has left, according to the hub's record.
 pub(super) fn left_us(record: &AskTimeRecord, now: Now) -> u64 {
     let ends_unix_us = record.ends_unix_us.unwrap_or(record.limit_unix_us);
     u64::try_from(ends_unix_us - now.unix_us).unwrap_or(0)
 }
 
-/// The token of a question; none if it is none.
+/// The reply token of an ask; none for other events.
 pub fn token_of(payload: &Payload) -> Option<&ReplyToken> {
     match payload {
         Payload::AwaitingConfirmation(it) => Some(&it.reply_token),
@@ -48,11 +49,11 @@ pub fn token_of(payload: &Payload) -> Option<&ReplyToken> {
     }
 }
 
-impl Question {
+impl TrackedAsk {
     pub(super) fn of(
         event: &Arc<Event>,
         principal: Principal,
-        truth: &Truth,
+        truth: &WorldTruth,
         now_us: u64,
     ) -> Option<Self> {
         let token = token_of(&event.payload)?.clone();
@@ -64,14 +65,15 @@ impl Question {
         let most = Delivery::of(event).and_then(|it| it.max_timeout_seconds).unwrap_or(0);
         let asked_until_us = now_us + seconds * 1_000_000;
         let limit_us = now_us + seconds.max(most) * 1_000_000;
-        // It waits for presentation if everyone who is here and can answer wants that.
+        // The time starts at presentation if all subscribers that are present and can answer want that.
         let mut here = truth.by_key.values().map(|at| &truth.subscriptions[*at]).filter(|it| {
-            can_answer(it, is_confirmation, principal) && !matches!(it.presence, Presence::Away(_))
+            can_answer(it, is_confirmation, principal)
+                && !matches!(it.presence, SubscriberPresence::Away(_))
         });
         let waits = here.clone().next().is_some() && here.all(|it| it.terms.presented);
         let deadline_us = if waits { limit_us } else { asked_until_us };
-        let (told, heard_of) = (BTreeSet::new(), BTreeSet::new());
-        Some(Question {
+        let (recipients, inherited_by) = (BTreeSet::new(), BTreeSet::new());
+        Some(TrackedAsk {
             token,
             principal,
             event: Arc::clone(event),
@@ -79,12 +81,12 @@ impl Question {
             deadline_us,
             asked_until_us,
             limit_us,
-            told,
-            heard_of,
+            recipients,
+            inherited_by,
         })
     }
 
-    /// Follows what the hub says about the time of this question.
+    /// Follows the hub's events about the time of this ask.
     pub(super) fn follow(&mut self, event: &Event, now_us: u64) {
         let told = Delivery::of(event).and_then(|it| it.deadline);
         if let Some(told) = told.filter(|it| it.reply_token == self.token) {
@@ -93,8 +95,8 @@ impl Question {
         }
     }
 
-    /// The clock jumped while the hub was down: it has the time that the hub says it has left.
-    pub(super) fn take_time(&mut self, step: &Step<'_>) {
+    /// Takes over the remaining time that the hub states, after the machine's clock jumped while the hub was down.
+    pub(super) fn take_time(&mut self, step: &HubStep<'_>) {
         for output in step.outputs {
             if let Output::Time(record) = output
                 && record.reply_token == self.token
@@ -104,7 +106,7 @@ impl Question {
         }
     }
 
-    /// Whether the answer is one that the question allows.
+    /// Whether the ask allows this answer.
     pub(super) fn takes(&self, input: &Input) -> bool {
         match (&self.event.payload, input) {
             (Payload::AwaitingConfirmation(it), Input::Confirm { reply, .. }) => {
@@ -113,10 +115,10 @@ impl Question {
                     |all: &Vec<String>| all.iter().any(|allowed| allowed.as_str() == "accept");
                 let is_by_rule =
                     reply.decided_by.as_ref().is_some_and(|by| by.starts_with("automatic"));
-                // A no always counts, whatever the agent allows.
+                // A reject always counts, whatever the agent allows.
                 is_no
                     || it.allowed_replies.as_ref().is_none_or(offers)
-                        && (!is_by_rule || Presented::of(it).is_for_rules())
+                        && (!is_by_rule || PresentedRisk::of(it).is_for_rules())
             }
             (Payload::AwaitingClarification(it), Input::Clarify { reply, .. }) => {
                 let kinds = it.accepted_response_kinds.as_deref();
@@ -133,7 +135,7 @@ impl Question {
         }
     }
 
-    /// Whether this outcome can come of what happened.
+    /// Checks that this outcome follows from what happened.
     pub(super) fn check(
         &self,
         resolution: &Resolution,
@@ -174,7 +176,7 @@ impl Question {
         }
     }
 
-    /// What silence means.
+    /// The outcome if nobody answers.
     fn default(&self) -> Resolution {
         match &self.event.payload {
             Payload::AwaitingConfirmation(it) if it.default_decision == Decision::Accept => {
@@ -188,7 +190,7 @@ impl Question {
         }
     }
 
-    /// Whether silence must not let it happen (ruling 16).
+    /// Whether silence must not accept it (ruling 16).
     fn is_grave(&self) -> bool {
         let Payload::AwaitingConfirmation(it) = &self.event.payload else { return false };
         let is_final =

@@ -1,4 +1,4 @@
-//! The time of questions: never beyond what the agent allows, and changed only by who may.
+//! The time of asks: never longer than the agent allows, and changed only by subscribers that may change it.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use aaep::{Payload, ReplyToken};
 use aaep_engine::{Input, Output, Principal, Record};
 
 use super::can_answer;
-use super::open::{Question, left_us, token_of};
-use crate::check::{Invariant, Moment, Step};
-use crate::truth::Truth;
+use super::open::{TrackedAsk, left_us, token_of};
+use crate::check::{HubStep, Invariant, WorldMoment};
+use crate::truth::WorldTruth;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// No question outlives the maximum that its agent stated, or its timeout where there is none.
+/// No ask outlives the maximum that its agent stated or, without one, its timeout.
 #[derive(Default)]
-pub struct Maximum {
-    /// When each open question is over at the latest, by what the agent said and not the hub.
+pub struct WithinMaximum {
+    /// The latest end of each open ask, according to the agent and not to the hub.
     limits: BTreeMap<ReplyToken, u64>,
-    /// Whether the clock jumped while the hub was down.
+    /// Whether the machine's clock jumped while the hub was down.
     clock_jumped: bool,
 }
 
-impl Invariant for Maximum {
+impl Invariant for WithinMaximum {
     fn name(&self) -> &'static str {
         "within the agent's maximum"
     }
@@ -31,9 +31,9 @@ impl Invariant for Maximum {
         "No question stays open, or is said to, beyond the maximum that its agent stated."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        self.clock_jumped |= matches!(moment, Moment::Restarted { clock_jumped: true });
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        self.clock_jumped |= matches!(moment, WorldMoment::Restarted { clock_jumped: true });
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         let now_us = step.now.monotonic_us;
         let clock_jumped = std::mem::take(&mut self.clock_jumped);
         for output in step.outputs {
@@ -67,8 +67,8 @@ impl Invariant for Maximum {
     }
 }
 
-/// How long the question that is asked in this step may stay open, in the agent's own words.
-fn most_us(step: &Step<'_>) -> u64 {
+/// How long the ask of this step may stay open, according to its agent.
+fn most_us(step: &HubStep<'_>) -> u64 {
     let Input::Publish { event, .. } = step.input else { return 0 };
     let timeout_seconds = match &event.payload {
         Payload::AwaitingConfirmation(it) => it.timeout_seconds,
@@ -79,15 +79,15 @@ fn most_us(step: &Step<'_>) -> u64 {
     timeout_seconds.max(most_seconds) * SECOND_US
 }
 
-/// A stop gives no question more time, whatever the clock of the machine did meanwhile.
+/// A stop of the hub gives no ask more time, whatever the machine's clock did meanwhile.
 #[derive(Default)]
-pub struct LessTime {
-    /// How much was left of each open question when its time was last stored, and until when that lasts.
+pub struct NoExtraTimeAfterStop {
+    /// The time that each open ask had left when it was last stored, and when that time ends.
     left: BTreeMap<ReplyToken, (u64, u64)>,
     is_restarted: bool,
 }
 
-impl Invariant for LessTime {
+impl Invariant for NoExtraTimeAfterStop {
     fn name(&self) -> &'static str {
         "no more time after a stop"
     }
@@ -97,9 +97,9 @@ impl Invariant for LessTime {
          settled when that is over."
     }
 
-    fn see(&mut self, _: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        self.is_restarted |= matches!(moment, Moment::Restarted { .. });
-        let Moment::Handled(step) = moment else { return Ok(()) };
+    fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        self.is_restarted |= matches!(moment, WorldMoment::Restarted { .. });
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         let is_restarted = std::mem::take(&mut self.is_restarted);
         let now_us = step.now.monotonic_us;
         if is_restarted {
@@ -131,13 +131,13 @@ impl Invariant for LessTime {
     }
 }
 
-/// More time is given only to who may ask for it.
+/// More time is given only to subscribers that may request it.
 #[derive(Default)]
-pub struct MoreTime {
-    open: BTreeMap<ReplyToken, Question>,
+pub struct ExtraTimeAllowed {
+    open: BTreeMap<ReplyToken, TrackedAsk>,
 }
 
-impl Invariant for MoreTime {
+impl Invariant for ExtraTimeAllowed {
     fn name(&self) -> &'static str {
         "more time for who may ask"
     }
@@ -147,22 +147,23 @@ impl Invariant for MoreTime {
          only where its agent allows it; every such wish is answered once."
     }
 
-    fn see(&mut self, truth: &Truth, moment: &Moment<'_>) -> Result<(), String> {
-        let Moment::Handled(step) = moment else { return Ok(()) };
-        let wish = Wish::of(step.input);
+    fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
+        let WorldMoment::Handled(step) = moment else { return Ok(()) };
+        let change = AskTimeChange::of(step.input);
         let mut answers = 0;
         for output in step.outputs {
             match output {
                 Output::Record(Record { event, principal, .. }) => {
-                    if let Some(question) =
-                        Question::of(event, *principal, truth, step.now.monotonic_us)
+                    if let Some(ask) =
+                        TrackedAsk::of(event, *principal, truth, step.now.monotonic_us)
                     {
-                        self.open.insert(question.token.clone(), question);
+                        self.open.insert(ask.token.clone(), ask);
                     }
                 }
                 Output::TimeReplied { is_accepted } => {
                     answers += 1;
-                    let is_right = wish.as_ref().is_some_and(|wish| self.may(truth, wish));
+                    let is_right =
+                        change.as_ref().is_some_and(|change| self.may_change(truth, change));
                     if *is_accepted && !is_right {
                         return Err("More time was given to someone who may not ask.".to_owned());
                     }
@@ -171,44 +172,44 @@ impl Invariant for MoreTime {
                 _ => {}
             }
         }
-        if answers != usize::from(wish.is_some()) {
+        if answers != usize::from(change.is_some()) {
             return Err(format!("A step had {answers} answers to a wish for time."));
         }
         Ok(())
     }
 }
 
-impl MoreTime {
-    fn may(&self, truth: &Truth, wish: &Wish<'_>) -> bool {
-        let may = || {
-            let question = self.open.get(wish.token)?;
-            let (_, subscription) = truth.named(wish.subscription)?;
+impl ExtraTimeAllowed {
+    fn may_change(&self, truth: &WorldTruth, change: &AskTimeChange<'_>) -> bool {
+        let may_change = || {
+            let ask = self.open.get(change.token)?;
+            let (_, subscription) = truth.named(change.subscription)?;
             let terms = &subscription.terms;
-            let is_granted = if wish.is_presented { terms.presented } else { terms.extends };
-            let is_theirs = subscription.principal == wish.principal
-                && can_answer(subscription, question.is_confirmation, question.principal);
-            Some(is_granted && is_theirs && question.limit_us > question.asked_until_us)
+            let is_granted = if change.is_presented { terms.presented } else { terms.extends };
+            let is_theirs = subscription.principal == change.principal
+                && can_answer(subscription, ask.is_confirmation, ask.principal);
+            Some(is_granted && is_theirs && ask.limit_us > ask.asked_until_us)
         };
-        may().unwrap_or(false)
+        may_change().unwrap_or(false)
     }
 }
 
-/// What someone wants of the time of a question.
-struct Wish<'a> {
+/// A subscriber's request about the time of an ask.
+struct AskTimeChange<'a> {
     principal: Principal,
     subscription: &'a aaep::SubscriptionId,
     token: &'a ReplyToken,
     is_presented: bool,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> AskTimeChange<'a> {
     fn of(input: &'a Input) -> Option<Self> {
         let is_presented = matches!(input, Input::Presented { .. });
         match input {
             Input::Presented { principal, subscription_id, reply_token }
             | Input::Extend { principal, subscription_id, reply_token, .. }
             | Input::Pause { principal, subscription_id, reply_token }
-            | Input::Resume { principal, subscription_id, reply_token } => Some(Wish {
+            | Input::Resume { principal, subscription_id, reply_token } => Some(AskTimeChange {
                 principal: *principal,
                 subscription: subscription_id,
                 token: reply_token,
