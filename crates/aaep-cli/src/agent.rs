@@ -1,7 +1,7 @@
-//! What commands that speak as an agent share: who speaks, and the events they send.
+//! What the commands that speak as an agent share: the flags that name the agent, and the events it sends.
 //!
-//! Events are made here as JSON without what the hub fills in. Nothing here decides whether an event
-//! counts; the hub does.
+//! Events are built here as JSON, without the fields that the hub fills in. The hub alone decides whether an event is
+//! valid.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use aaep::printable;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::Failure;
-use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::console::CommandFailure;
+use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 
-/// How long the hub may take to make an event durable.
+/// How long the hub may take to store an event durably.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Who speaks, and in which session.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Speaker {
+pub(crate) struct SpeakerFlags {
     /// The name of the agent that speaks, as people hear it.
     #[arg(long, value_name = "NAME", env = "AAEP_AGENT", global = true)]
     pub(crate) agent: Option<String>,
@@ -32,11 +32,11 @@ pub(crate) struct Speaker {
     pub(crate) language: Option<String>,
 }
 
-impl Speaker {
-    /// The same without what is empty: a script that failed to begin a session sets an empty variable.
+impl SpeakerFlags {
+    /// Drops empty values: a script that failed to begin a session sets an empty variable.
     pub(crate) fn without_empty(&self) -> Self {
         let filled = |text: &Option<String>| text.clone().filter(|it| !it.trim().is_empty());
-        Speaker {
+        SpeakerFlags {
             agent: filled(&self.agent),
             project: filled(&self.project),
             session: filled(&self.session),
@@ -44,12 +44,12 @@ impl Speaker {
         }
     }
 
-    /// The agent's name, or what an agent without one is called.
+    /// The agent's name, or the name for an agent that gives none.
     pub(crate) fn name(&self) -> &str {
         self.agent.as_deref().unwrap_or("command-line")
     }
 
-    /// An event of this speaker: the type after `aaep:agent.`, and its own fields.
+    /// Builds an event of this speaker from the type after `aaep:agent.` and its own fields.
     pub(crate) fn event(&self, name: &str, fields: Value) -> Value {
         let mut event = json!({
             "type": format!("aaep:agent.{name}"),
@@ -75,31 +75,31 @@ impl Speaker {
 }
 
 /// An id that nobody can guess: the prefix and 32 hexadecimal digits.
-pub(crate) fn fresh_id(prefix: &str) -> Result<String, Failure> {
+pub(crate) fn fresh_id(prefix: &str) -> Result<String, CommandFailure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
         let next = "Look whether /dev/urandom is there.";
-        Failure::new(format!("this machine gives no random numbers: {error}"), next)
+        CommandFailure::new(format!("this machine gives no random numbers: {error}"), next)
     })?;
     Ok(format!("{prefix}{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// An event that the hub did not take, in its own words.
+/// An event that the hub refused, in the hub's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// What the hub said, fit for a terminal.
+pub(crate) struct EventRefusal {
+    /// The hub's message, safe to print on a terminal.
     pub(crate) message: String,
-    /// The same for machines.
+    /// The hub's whole answer, for machines.
     pub(crate) answer: Value,
 }
 
-impl Refusal {
-    /// What an error of the hub says, with all that is wrong with a message.
+impl EventRefusal {
+    /// Reads an error of the hub, with every violation of the message.
     fn of(answer: Value) -> Self {
-        Refusal::named(answer, &[])
+        EventRefusal::named(answer, &[])
     }
 
-    /// The same in terms of what the person typed: by the place of a field, the flag or the word that set it.
+    /// Does the same, but names the flag or word that the person typed instead of the JSON pointer of each field.
     fn named(answer: Value, typed: &[(&str, &str)]) -> Self {
         let mut message = sentence(&answer);
         let is_about_session =
@@ -112,19 +112,19 @@ impl Refusal {
             let place = name_of_field(part("pointer"), typed).unwrap_or(part("pointer"));
             message.extend(["\n  ", &*printable(place), ": ", &*printable(part("message"))]);
         }
-        Refusal { message, answer }
+        EventRefusal { message, answer }
     }
 
-    /// Names what the person typed in place of the fields of the event that it was made into.
+    /// Replaces the fields of the event by the flags and words that the person typed.
     pub(crate) fn in_terms_of(self, typed: &[(&str, &str)]) -> Self {
-        Refusal::named(self.answer, typed)
+        EventRefusal::named(self.answer, typed)
     }
 }
 
-/// The errors that concern the session as a whole.
+/// Errors that concern the whole session.
 const SESSION_ERRORS: [&str; 3] = ["not_started", "started_twice", "ended"];
 
-/// The flags of a [`Speaker`], by the places of what they set.
+/// The flags of [`SpeakerFlags`], by the JSON pointers of the fields that they set.
 pub(crate) const SPEAKER_FLAGS: [(&str, &str); 4] = [
     ("/producer/agent_id", "--agent"),
     ("/extensions/agentvoice/project", "--project"),
@@ -132,7 +132,7 @@ pub(crate) const SPEAKER_FLAGS: [(&str, &str); 4] = [
     ("/localization_hints/primary_language", "--language"),
 ];
 
-/// What was typed for the field at this place, or for the one that it is a part of.
+/// The flag or word that set the field at this pointer, or the field that contains it.
 fn name_of_field<'n>(pointer: &str, typed: &[(&str, &'n str)]) -> Option<&'n str> {
     let is_within = |place: &str| {
         pointer.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -140,26 +140,26 @@ fn name_of_field<'n>(pointer: &str, typed: &[(&str, &'n str)]) -> Option<&'n str
     typed.iter().find(|(place, _)| is_within(place)).map(|(_, name)| *name)
 }
 
-/// The message of an error body, fit for a terminal.
+/// The message of an error body, safe to print on a terminal.
 fn sentence(answer: &Value) -> String {
     let text = answer["message"].as_str().filter(|it| !it.is_empty());
     printable(text.unwrap_or("The hub refused it and did not say why. Look at its log."))
         .into_owned()
 }
 
-/// Publishes events, and gives the answer to each.
+/// Publishes events and returns the hub's answer to each.
 pub(crate) fn publish(
-    client: &Client,
+    client: &HubClient,
     events: &[Value],
-) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+) -> Result<Vec<Result<Value, EventRefusal>>, CommandFailure> {
     publish_within(client, events, PUBLISH_TIMEOUT)
 }
 
-/// The same; none if the hub says that it is too much at once, and nothing was taken.
+/// Publishes events; returns `None` if the hub is too busy and took none of them.
 pub(crate) fn publish_unless_busy(
-    client: &Client,
+    client: &HubClient,
     events: &[Value],
-) -> Result<Option<Vec<Result<Value, Refusal>>>, Failure> {
+) -> Result<Option<Vec<Result<Value, EventRefusal>>>, CommandFailure> {
     const TOO_MANY_REQUESTS: u16 = 429;
     let answer = send_events(client, events, PUBLISH_TIMEOUT)?;
     if answer.status == TOO_MANY_REQUESTS {
@@ -168,16 +168,20 @@ pub(crate) fn publish_unless_busy(
     answers_to(client, events.len(), &answer).map(Some)
 }
 
-/// The same, with no more time than this.
+/// Publishes events within this time limit.
 pub(crate) fn publish_within(
-    client: &Client,
+    client: &HubClient,
     events: &[Value],
     timeout: Duration,
-) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+) -> Result<Vec<Result<Value, EventRefusal>>, CommandFailure> {
     answers_to(client, events.len(), &send_events(client, events, timeout)?)
 }
 
-fn send_events(client: &Client, events: &[Value], timeout: Duration) -> Result<Answer, Failure> {
+fn send_events(
+    client: &HubClient,
+    events: &[Value],
+    timeout: Duration,
+) -> Result<HubAnswer, CommandFailure> {
     let (content_type, body) = match events {
         [event] => ("application/json", event.to_string()),
         events => {
@@ -185,7 +189,7 @@ fn send_events(client: &Client, events: &[Value], timeout: Duration) -> Result<A
             ("application/x-ndjson", lines.join("\n") + "\n")
         }
     };
-    let request = Request {
+    let request = HubRequest {
         method: "POST",
         path: "/aaep/v1/publish",
         body: Some((content_type, body.as_bytes())),
@@ -194,23 +198,23 @@ fn send_events(client: &Client, events: &[Value], timeout: Duration) -> Result<A
     client.send(&request).map_err(|error| not_answered(client, &error))
 }
 
-/// One answer for each event.
+/// Reads one answer for each event.
 fn answers_to(
-    client: &Client,
+    client: &HubClient,
     events: usize,
-    answer: &Answer,
-) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+    answer: &HubAnswer,
+) -> Result<Vec<Result<Value, EventRefusal>>, CommandFailure> {
     let answers = match (answer.status, events) {
         (200 | 409 | 422, 1) => answer.json().map(|it| vec![it]),
         (200 | 409, _) => lines(&answer.body),
         _ => return Err(refused(client, answer)),
     };
-    // One answer for each event, or we do not know what became of them.
+    // If the counts differ, we cannot know what happened to the events.
     let answers = answers.filter(|it| it.len() == events).ok_or_else(|| strange(client))?;
     let is_taken = |it: &Value| it["event_id"].is_string() && it.get("error").is_none();
     Ok(answers
         .into_iter()
-        .map(|it| if is_taken(&it) { Ok(it) } else { Err(Refusal::of(it)) })
+        .map(|it| if is_taken(&it) { Ok(it) } else { Err(EventRefusal::of(it)) })
         .collect())
 }
 
@@ -219,55 +223,55 @@ fn lines(body: &[u8]) -> Option<Vec<Value>> {
     lines.map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// There is no answer from the hub.
-pub(crate) fn not_answered(client: &Client, error: &NoAnswer) -> Failure {
+/// The failure for a hub that does not answer.
+pub(crate) fn not_answered(client: &HubClient, error: &NoAnswer) -> CommandFailure {
     let origin = printable(&client.origin()).into_owned();
     match error {
-        NoAnswer::NotReached(_) => Failure::new(
+        NoAnswer::NotReached(_) => CommandFailure::new(
             format!("no hub answers at {origin}: {error}"),
             "Start one with: aaep serve. Or say where it is with --hub or AAEP_HUB.",
         ),
-        NoAnswer::PlainHttp => Failure::new(
+        NoAnswer::PlainHttp => CommandFailure::new(
             format!("{origin} is another machine and {error}"),
             "Use an https address.",
         ),
-        NoAnswer::Tls(_) => Failure::new(
+        NoAnswer::Tls(_) => CommandFailure::new(
             format!("cannot speak safely with {origin}: {error}"),
             "Check the certificate of the hub.",
         ),
-        NoAnswer::CutOff(_) | NoAnswer::NotHttp(_) => Failure::new(
+        NoAnswer::CutOff(_) | NoAnswer::NotHttp(_) => CommandFailure::new(
             format!("the hub at {origin} gave no answer: {error}"),
             "Check that a hub is there, and look at its log.",
         ),
     }
 }
 
-/// The hub answered with an error.
-pub(crate) fn refused(client: &Client, answer: &Answer) -> Failure {
+/// The failure for an error that the hub answered.
+pub(crate) fn refused(client: &HubClient, answer: &HubAnswer) -> CommandFailure {
     refused_in_terms_of(client, answer, &[])
 }
 
-/// The same, naming what the person typed.
+/// Does the same, naming what the person typed.
 pub(crate) fn refused_in_terms_of(
-    client: &Client,
-    answer: &Answer,
+    client: &HubClient,
+    answer: &HubAnswer,
     typed: &[(&str, &str)],
-) -> Failure {
+) -> CommandFailure {
     match answer.json() {
         Some(body) if body["message"].is_string() => {
-            let message = Refusal::named(body, typed).message;
-            Failure::of_sentences(&message, "Look at the log of the hub.")
+            let message = EventRefusal::named(body, typed).message;
+            CommandFailure::of_sentences(&message, "Look at the log of the hub.")
         }
-        _ => Failure::new(
+        _ => CommandFailure::new(
             format!("{} answered with the status {}", printable(&client.origin()), answer.status),
             "Check that a hub is there, with --hub or AAEP_HUB.",
         ),
     }
 }
 
-/// The hub answered with something that it should not.
-pub(crate) fn strange(client: &Client) -> Failure {
-    Failure::new(
+/// The failure for an answer that no hub would give.
+pub(crate) fn strange(client: &HubClient) -> CommandFailure {
+    CommandFailure::new(
         format!("what {} answered is not what a hub answers", printable(&client.origin())),
         "Check that a hub of the same version is there.",
     )
@@ -277,8 +281,8 @@ pub(crate) fn strange(client: &Client) -> Failure {
 mod tests {
     use super::*;
 
-    fn speaker() -> Speaker {
-        Speaker {
+    fn speaker() -> SpeakerFlags {
+        SpeakerFlags {
             agent: Some("tidy".into()),
             project: None,
             session: Some("sess_a1".into()),
@@ -294,12 +298,12 @@ mod tests {
         assert_eq!(event["session_id"], "sess_a1");
         assert_eq!(event["to_state"], "thinking");
         assert!(event.get("localization_hints").is_none() && event.get("extensions").is_none());
-        let placed = Speaker { project: Some("work/shop".into()), ..speaker() };
+        let placed = SpeakerFlags { project: Some("work/shop".into()), ..speaker() };
         let event = placed.event("state.changed", json!({ "to_state": "thinking" }));
         assert_eq!(event["extensions"], json!({ "agentvoice": { "project": "work/shop" } }));
         let empty = || Some(" ".to_owned());
         let nameless =
-            Speaker { agent: empty(), project: empty(), session: empty(), language: empty() }
+            SpeakerFlags { agent: empty(), project: empty(), session: empty(), language: empty() }
                 .without_empty();
         assert_eq!((nameless.name(), &nameless.session), ("command-line", &None));
     }
@@ -314,14 +318,14 @@ mod tests {
 
     #[test]
     fn a_refusal_says_all_that_is_wrong_and_nothing_that_steers_a_terminal() {
-        let refusal = Refusal::of(json!({
+        let refusal = EventRefusal::of(json!({
             "error": "not_valid", "message": "No.\u{1b}[2J Mend it.",
             "violations": [{ "pointer": "/a\u{7}", "code": "x", "message": "Missing." }],
         }));
         assert!(refusal.message.starts_with("No."), "{}", refusal.message);
         assert!(refusal.message.contains("Missing."), "{}", refusal.message);
         assert!(!refusal.message.contains(['\u{1b}', '\u{7}']), "{}", refusal.message);
-        assert!(Refusal::of(json!({})).message.ends_with("Look at its log."));
+        assert!(EventRefusal::of(json!({})).message.ends_with("Look at its log."));
     }
 
     #[test]
@@ -335,11 +339,11 @@ mod tests {
             ],
         });
         let typed = [&SPEAKER_FLAGS[..], &[("/choices", "--choices")]].concat();
-        let message = Refusal::of(not_valid).in_terms_of(&typed).message;
+        let message = EventRefusal::of(not_valid).in_terms_of(&typed).message;
         let lines: Vec<&str> = message.lines().skip(1).map(str::trim).collect();
         assert_eq!(lines, ["--language: Wrong.", "--choices: Too long.", "/sessions: Unknown."]);
         let ended = json!({ "error": "ended", "message": "The session has ended." });
-        let message = Refusal::of(ended).in_terms_of(&SPEAKER_FLAGS).message;
+        let message = EventRefusal::of(ended).in_terms_of(&SPEAKER_FLAGS).message;
         assert_eq!(message, "--session: The session has ended.");
     }
 

@@ -1,8 +1,8 @@
 //! `aaep allow`: lets programs on this machine answer questions, and takes that back (ruling 37).
 //!
-//! A program without a token may listen to your agents. It answers them only after you allowed it: by
-//! the name that it gives itself, or, if it gives none, by an address that you make for it alone. What you allow is
-//! in the file of the tokens; the hub sees a change within a second.
+//! A program without a token may listen to your agents. It may answer them only after you allow it: by the name that
+//! it gives itself, or, if it gives none, by an address that you make for it alone. The tokens file keeps what you
+//! allow; the hub notices a change within a second.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use aaep_transport::link::Target;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::{Failure, ascii_json, count};
+use crate::console::{CommandFailure, ascii_json, count};
 use crate::hubs::reach::DEFAULT_HUB;
 use crate::keys::tell;
 use crate::tokens::{self, now};
@@ -27,7 +27,7 @@ has, and needs neither a name nor a token: give it the address that is shown. Ex
 /// Which programs to allow.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct AllowOptions {
     /// The program, by the name that it gives itself. Without one, the allowed programs are listed.
     program: Option<String>,
     /// Make an address for this program alone, for one that gives no name and can send no token. An address that was
@@ -44,17 +44,16 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["program", "revoke"])]
     json: bool,
     #[command(flatten)]
-    place: tokens::Place,
+    place: tokens::TokensFileFlag,
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &AllowOptions) -> Result<ExitCode, CommandFailure> {
     let path = arguments.place.path()?;
     let mut tokens = Tokens::load(&path).map_err(|error| failure(&error))?;
     match (arguments.program.as_deref(), arguments.revoke) {
         (None, false) => list(&tokens, arguments.json)?,
         (None, true) => {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 "it is not said which program",
                 "Name one. See them with: aaep allow",
             ));
@@ -75,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         (Some(program), true) => {
             tokens.forbid_program(program).map_err(|error| match error {
-                TokensError::NoSuchToken => Failure::new(
+                TokensError::NoSuchToken => CommandFailure::new(
                     format!("{} was not allowed", printable(program)),
                     "See what is with: aaep allow",
                 ),
@@ -87,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(tokens: &Tokens, as_json: bool) -> Result<(), Failure> {
+fn list(tokens: &Tokens, as_json: bool) -> Result<(), CommandFailure> {
     let programs = tokens.programs();
     if as_json {
         return tell(&ascii_json(&Value::Array(programs.iter().map(row).collect())));
@@ -109,7 +108,7 @@ fn list(tokens: &Tokens, as_json: bool) -> Result<(), Failure> {
     })
 }
 
-/// A program for machines. Of its address, only as much as is kept.
+/// A program as JSON, with only the part of its address that the file keeps.
 fn row(program: &AllowedProgram) -> Value {
     json!({
         "name": program.name,
@@ -118,8 +117,8 @@ fn row(program: &AllowedProgram) -> Value {
     })
 }
 
-/// Makes an address and shows it, once.
-fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), Failure> {
+/// Makes an address and shows it once.
+fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), CommandFailure> {
     let made = tokens.make_address(program, now()).map_err(|error| failure(&error))?;
     let (secret, had_one) = made;
     let name = printable(program);
@@ -134,16 +133,16 @@ fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), 
     tell(&format!("{origin}{}", path_for_secret(secret.reveal())))
 }
 
-/// Where the hub is for programs that know addresses of HTTP alone.
-fn origin(hub: &str) -> Result<String, Failure> {
+/// The hub's HTTP origin, for programs that can use only HTTP addresses.
+fn origin(hub: &str) -> Result<String, CommandFailure> {
     match Target::parse(hub) {
         Ok(Target::Sse(place)) if place.is_loopback() => {
             let scheme = if place.is_tls() { "https" } else { "http" };
             Ok(format!("{scheme}://{}", place.authority()))
         }
-        // The hub of this person, by its socket: it listens on its usual port too, if on none that was said.
+        // The person's own hub, reached by its socket, also listens on its usual port unless another was given.
         Ok(Target::Unix(_)) => Ok(DEFAULT_HUB.to_owned()),
-        _ => Err(Failure::new(
+        _ => Err(CommandFailure::new(
             format!("{} is no address of HTTP on this machine", printable(hub)),
             format!(
                 "Say it like --hub {DEFAULT_HUB}. For a hub elsewhere, make a token: aaep tokens new"
@@ -152,7 +151,7 @@ fn origin(hub: &str) -> Result<String, Failure> {
     }
 }
 
-/// A failure of the file, whose words bring their own next step.
-fn failure(error: &TokensError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep allow --help")
+/// Turns an error of the tokens file into a failure. Its message already contains the next step.
+fn failure(error: &TokensError) -> CommandFailure {
+    CommandFailure::of_sentences(&error.to_string(), "More: aaep allow --help")
 }

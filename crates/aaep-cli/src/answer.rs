@@ -1,7 +1,7 @@
-//! `aaep answer`: answers a question by its number, from anywhere, such as from a key that runs one line.
+//! `aaep answer`: answers a question by its number, from anywhere, for example from a key binding.
 //!
-//! It answers exactly the question that the person was told under that number, or nothing. It consents only to what
-//! they had been told to its end before (ruling 33).
+//! It answers exactly the question that the person was told under that number, or nothing. It consents only to
+//! questions that they had been told completely before (ruling 33).
 
 pub(crate) mod meaning;
 mod send;
@@ -14,11 +14,11 @@ use clap::Args;
 use crate::attention::file::NumbersFile;
 use crate::attention::numbers::HIGHEST;
 use crate::attention::{gather, gather_own, told_whole, words};
-use crate::console::{self, COULD_NOT, Failure};
+use crate::console::{self, COULD_NOT, CommandFailure};
 use crate::english::answers;
 use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
-use send::{Came, Said};
+use send::{AnswerResult, TypedAnswer};
 
 const WORDS: &str = "\
 What can be said:
@@ -35,7 +35,7 @@ Exit codes:
 /// What to answer.
 #[derive(Debug, Args)]
 #[command(after_help = WORDS)]
-pub(crate) struct Arguments {
+pub(crate) struct AnswerOptions {
     /// The number of the question, as `aaep attention` tells it. Without it you hear what waits.
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(HIGHEST)))]
     number: Option<u16>,
@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     hub: HubFlags,
 }
 
-/// Answers, and says what came of it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Answers and reports the result.
+pub(crate) fn run(arguments: &AnswerOptions) -> Result<ExitCode, CommandFailure> {
     let begun_unix_ms = now_unix_ms();
     let Some(number) = arguments.number else { return tell_all(arguments) };
     let file = NumbersFile::own()?;
@@ -60,14 +60,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     if question.address.trim_start().to_ascii_lowercase().starts_with("stdio:") {
         let what = "the agent of this question is a child of the program where you heard it";
-        return Err(Failure::new(what, "Answer it there."));
+        return Err(CommandFailure::new(what, "Answer it there."));
     }
     if arguments.words.is_empty() {
         return tell_one(arguments, number, &question.address);
     }
     let words = arguments.words.join(" ");
     let hub = arguments.hub.hub_at(&question.address);
-    let said = Said {
+    let said = TypedAnswer {
         number,
         question: &question,
         file: &file,
@@ -77,37 +77,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         token: hub.token.as_deref(),
         languages: languages(arguments),
     };
-    let came = runtime()?.block_on(send::send(&said))?;
-    report(&file, &question.reply_token, came)
+    let result = runtime()?.block_on(send::send(&said))?;
+    report(&file, &question.reply_token, result)
 }
 
-/// Says what came of an answer. A question that is over keeps its number only until that is given again.
-fn report(file: &NumbersFile, reply_token: &str, came: Came) -> Result<ExitCode, Failure> {
-    let is_over = matches!(came, Came::Settled(_) | Came::Over(_));
-    let (sentence, code) = match came {
-        Came::Settled(sentence) | Came::Waits(sentence) => (sentence, 0),
-        Came::NotDone(sentence) | Came::Over(sentence) => (sentence, 1),
-        Came::Unknown(sentence) => (sentence, COULD_NOT),
+/// Reports the result of an answer. A question that is over keeps its number only until the number is given again.
+fn report(
+    file: &NumbersFile,
+    reply_token: &str,
+    result: AnswerResult,
+) -> Result<ExitCode, CommandFailure> {
+    let is_over = matches!(result, AnswerResult::Settled(_) | AnswerResult::Over(_));
+    let (sentence, code) = match result {
+        AnswerResult::Settled(sentence) | AnswerResult::Waits(sentence) => (sentence, 0),
+        AnswerResult::NotDone(sentence) | AnswerResult::Over(sentence) => (sentence, 1),
+        AnswerResult::Unknown(sentence) => (sentence, COULD_NOT),
     };
     tell(&sentence)?;
     if is_over && let Ok(token) = aaep::ReplyToken::parse(reply_token) {
-        // What came of the answer stands, whether or not that can be written.
+        // The result stands, whether or not the file can be written.
         let now_unix_s = now_unix_ms() / 1000;
-        let noted = file.change(|numbers| numbers.over(now_unix_s, &token));
+        let noted = file.change(|numbers| numbers.mark_over(now_unix_s, &token));
         noted.unwrap_or_else(|it| console::complain(&it));
     }
     Ok(ExitCode::from(code))
 }
 
-/// Nobody said which question: tells all.
-fn tell_all(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Without a number: lists all questions.
+fn tell_all(arguments: &AnswerOptions) -> Result<ExitCode, CommandFailure> {
     let queue = gather_own(&arguments.hub.listen()?, arguments.hub.token())?;
     queue.tell()?;
     Ok(queue.exit_code())
 }
 
-/// Nobody said what to answer: tells the question, and what can be said.
-fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCode, Failure> {
+/// Without an answer: tells the question and the possible answers.
+fn tell_one(
+    arguments: &AnswerOptions,
+    number: u16,
+    address: &str,
+) -> Result<ExitCode, CommandFailure> {
     let languages = languages(arguments).unwrap_or_default();
     let queue = gather(&[arguments.hub.hub_at(address)], &languages)?;
     if queue.is_incomplete {
@@ -126,9 +134,9 @@ fn tell_one(arguments: &Arguments, number: u16, address: &str) -> Result<ExitCod
     Ok(ExitCode::from(1))
 }
 
-/// The languages in which the person is told questions, so that it comes in the words that they know. Settings
-/// that cannot be used must not keep anyone from saying no.
-fn languages(arguments: &Arguments) -> Option<Vec<LanguageTag>> {
+/// The languages in which the person is told questions, so that the hub sends the words they know. Unusable settings
+/// must not keep anyone from saying no.
+fn languages(arguments: &AnswerOptions) -> Option<Vec<LanguageTag>> {
     match arguments.hub.listen() {
         Ok(listen) => listen.language_tags(),
         Err(failure) => {
@@ -138,9 +146,9 @@ fn languages(arguments: &Arguments) -> Option<Vec<LanguageTag>> {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| {
-        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })
 }

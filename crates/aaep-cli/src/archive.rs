@@ -1,6 +1,6 @@
-//! Where the sessions are that commands look back at: at a hub that runs, or in a store that no hub uses.
+//! The archive of past sessions: a running hub, or a store that no hub uses.
 //!
-//! A hub that runs is asked; only if none answers is its folder opened. Both give the same rows.
+//! A running hub is asked first; its folder is opened only if no hub answers. Both give the same rows.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::agent;
-use crate::console::{self, Failure, name_of};
-use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::console::{self, CommandFailure, name_of};
+use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 use crate::hubs::HubFlags;
 use crate::keys::now_unix_ms;
 
-/// How long the hub may take for a page.
+/// How long the hub may take to answer with a page.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where to look.
 #[derive(Debug, Args)]
-pub(crate) struct Whereabouts {
+pub(crate) struct ArchiveFlags {
     /// Look into this folder instead of asking the hub. No hub may be using it meanwhile.
     #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
     folder: Option<PathBuf>,
@@ -32,17 +32,16 @@ pub(crate) struct Whereabouts {
     hub: HubFlags,
 }
 
-/// The sessions.
-pub(crate) enum Archive {
-    /// Those of a hub that runs.
-    Hub(Client),
-    /// Those in a folder.
+/// The sessions that can be looked at.
+pub(crate) enum SessionArchive {
+    /// The sessions of a running hub.
+    Hub(HubClient),
+    /// The sessions in a folder.
     Folder { folder: PathBuf, store: Box<Store>, agents: Vec<(u64, String)> },
 }
 
-/// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct ArchivedSession {
     pub(crate) id: String,
     pub(crate) agent: Option<String>,
     pub(crate) first_unix_us: i64,
@@ -52,41 +51,40 @@ pub(crate) struct Session {
     pub(crate) bytes: u64,
 }
 
-/// An event of a session.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct ArchivedEvent {
     pub(crate) order: u64,
     pub(crate) unix_us: i64,
     pub(crate) by_hub: bool,
-    pub(crate) is_urgent: bool,
-    /// The event; none if what is stored is no JSON.
+    pub(crate) is_critical: bool,
+    /// The event; `None` if the stored text is not valid JSON.
     pub(crate) json: Option<Value>,
-    /// Who answered, beside an event that tells how a question was settled. Only a hub tells it.
-    pub(crate) answer: Option<GivenAnswer>,
+    /// Who answered, for an event that tells how an ask was settled. Only a hub knows this.
+    pub(crate) answer: Option<ArchivedAnswer>,
 }
 
 /// Who answered a question.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GivenAnswer {
+pub(crate) struct ArchivedAnswer {
     pub(crate) by_you: bool,
     pub(crate) is_automatic: bool,
-    /// What was answered, if it was you.
+    /// The answer, if you gave it.
     pub(crate) response: Option<Value>,
 }
 
-/// Where everything is that a hub has stored.
-pub(crate) enum Source {
-    /// At a hub that runs.
-    Hub(Client),
-    /// In a folder that no hub uses.
+/// Where a hub's stored data can be read.
+pub(crate) enum ArchiveSource {
+    /// A running hub.
+    Hub(HubClient),
+    /// A folder that no hub uses.
     Store(Box<Store>),
 }
 
-impl Whereabouts {
-    /// The hub that runs, or else the store. A folder that a hub uses is that of the hub that is asked.
-    pub(crate) fn source(&self) -> Result<Source, Failure> {
+impl ArchiveFlags {
+    /// The running hub, or else the store. If a hub uses the given folder, that hub is asked instead.
+    pub(crate) fn source(&self) -> Result<ArchiveSource, CommandFailure> {
         let opened = |folder: &Path| crate::store::open(folder);
-        let to_source = |(store, _): (Store, _)| Source::Store(Box::new(store));
+        let to_source = |(store, _): (Store, _)| ArchiveSource::Store(Box::new(store));
         let client = self.hub.person_client()?;
         if let Some(folder) = &self.folder {
             return match opened(folder)? {
@@ -97,12 +95,12 @@ impl Whereabouts {
                         name_of(folder),
                         printable(&origin)
                     ));
-                    Ok(Source::Hub(client))
+                    Ok(ArchiveSource::Hub(client))
                 }
                 opened => opened.map(to_source).map_err(|error| crate::store::failure(&error)),
             };
         }
-        let request = Request { method: "GET", path: "/healthz", body: None, timeout: TIMEOUT };
+        let request = HubRequest { method: "GET", path: "/healthz", body: None, timeout: TIMEOUT };
         match client.send(&request) {
             Err(error @ NoAnswer::NotReached(_)) => {
                 let folder = crate::serve::state_folder()?;
@@ -112,24 +110,24 @@ impl Whereabouts {
                 let opened = opened(&folder)?;
                 opened.map(to_source).map_err(|error| crate::store::failure(&error))
             }
-            _ => Ok(Source::Hub(client)),
+            _ => Ok(ArchiveSource::Hub(client)),
         }
     }
 
-    /// Finds the hub, or else the folder.
-    pub(crate) fn open(&self) -> Result<Archive, Failure> {
+    /// Opens the running hub, or else the folder.
+    pub(crate) fn open(&self) -> Result<SessionArchive, CommandFailure> {
         if let Some(folder) = &self.folder {
-            return Archive::in_folder(folder.clone());
+            return SessionArchive::in_folder(folder.clone());
         }
         let client = self.hub.person_client()?;
-        let archive = Archive::Hub(client.clone());
+        let archive = SessionArchive::Hub(client.clone());
         match archive.page("/aaep/v1/sessions?limit=1") {
             Ok(answer) if answer.is_success() => Ok(archive),
             Ok(answer) => Err(agent::refused(&client, &answer)),
             Err(NoAnswer::NotReached(error)) => {
                 let folder = crate::serve::state_folder()?;
                 if Store::is_in(&folder) {
-                    return Archive::in_folder(folder);
+                    return SessionArchive::in_folder(folder);
                 }
                 Err(agent::not_answered(&client, &NoAnswer::NotReached(error)))
             }
@@ -138,31 +136,31 @@ impl Whereabouts {
     }
 }
 
-impl Archive {
-    fn in_folder(folder: PathBuf) -> Result<Self, Failure> {
+impl SessionArchive {
+    fn in_folder(folder: PathBuf) -> Result<Self, CommandFailure> {
         let opened = crate::store::open(&folder)?;
         let (store, recovered) = opened.map_err(|error| crate::store::failure(&error))?;
-        Ok(Archive::Folder { folder, store: Box::new(store), agents: recovered.agents })
+        Ok(SessionArchive::Folder { folder, store: Box::new(store), agents: recovered.agents })
     }
 
-    /// What it is called, after "in" or "at".
+    /// The archive's name with its preposition, such as "at http://127.0.0.1:7117".
     pub(crate) fn name(&self) -> String {
         match self {
-            Archive::Hub(client) => format!("at {}", printable(&client.origin())),
-            Archive::Folder { folder, .. } => format!("in {}", name_of(folder)),
+            SessionArchive::Hub(client) => format!("at {}", printable(&client.origin())),
+            SessionArchive::Folder { folder, .. } => format!("in {}", name_of(folder)),
         }
     }
 
-    /// Goes through all sessions: those that run, then those that ended, the newest first.
+    /// Visits all sessions: running ones first, then ended ones, newest first.
     pub(crate) fn each_session(
         &self,
-        mut tell: impl FnMut(&Session) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut tell: impl FnMut(&ArchivedSession) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
         let mut after = None;
         loop {
             let (page, next) = self.sessions(after.as_deref())?;
             page.iter().try_for_each(&mut tell)?;
-            // A page that leads nowhere new is the end.
+            // Stop at a page whose cursor does not advance.
             if next.is_none() || next == after {
                 return Ok(());
             }
@@ -170,8 +168,7 @@ impl Archive {
         }
     }
 
-    /// One session.
-    pub(crate) fn session(&self, id: &SessionId) -> Result<Session, Failure> {
+    pub(crate) fn session(&self, id: &SessionId) -> Result<ArchivedSession, CommandFailure> {
         let mut found = None;
         self.each_session(|session| {
             if session.id == id.as_str() {
@@ -182,15 +179,18 @@ impl Archive {
         found.ok_or_else(|| no_such_session(id))
     }
 
-    /// A page of sessions after a place, and the place of the next one.
-    fn sessions(&self, after: Option<&str>) -> Result<(Vec<Session>, Option<String>), Failure> {
+    /// A page of sessions after a cursor, and the cursor of the next page.
+    fn sessions(
+        &self,
+        after: Option<&str>,
+    ) -> Result<(Vec<ArchivedSession>, Option<String>), CommandFailure> {
         match self {
-            Archive::Folder { store, agents, .. } => {
+            SessionArchive::Folder { store, agents, .. } => {
                 let place = after.and_then(|it| it.parse().ok());
                 let page = store.reader().sessions_after(place, MAX_PAGE_ROWS).map_err(unread)?;
                 let next = page.last().map(|row| SessionCursor::after(row).to_string());
                 let name = |key: u64| agents.iter().find(|it| it.0 == key).map(|it| it.1.clone());
-                let rows = page.into_iter().map(|row| Session {
+                let rows = page.into_iter().map(|row| ArchivedSession {
                     id: row.session_id.to_string(),
                     agent: agent_in(&row.about).or_else(|| name(row.agent)),
                     first_unix_us: row.first_unix_us,
@@ -201,7 +201,7 @@ impl Archive {
                 });
                 Ok((rows.collect(), next))
             }
-            Archive::Hub(client) => {
+            SessionArchive::Hub(client) => {
                 let place = after.map(|it| format!("&after={it}")).unwrap_or_default();
                 let path = format!("/aaep/v1/sessions?limit={MAX_PAGE_ROWS}{place}");
                 let body = body_of(client, self.page(&path))?;
@@ -210,11 +210,15 @@ impl Archive {
         }
     }
 
-    /// A page of the events of a session, from an order on.
-    pub(crate) fn events(&self, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {
+    /// A page of the events of a session, from this order on.
+    pub(crate) fn events(
+        &self,
+        id: &SessionId,
+        from_order: u64,
+    ) -> Result<Vec<ArchivedEvent>, CommandFailure> {
         match self {
-            Archive::Folder { store, .. } => stored_events(&store.reader(), id, from_order),
-            Archive::Hub(client) => {
+            SessionArchive::Folder { store, .. } => stored_events(&store.reader(), id, from_order),
+            SessionArchive::Hub(client) => {
                 let rows = self.event_rows(client, id, from_order)?;
                 rows.iter()
                     .map(event_of)
@@ -224,24 +228,25 @@ impl Archive {
         }
     }
 
-    /// Deletes a session that is over.
-    pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), Failure> {
+    /// Deletes a session that has ended.
+    pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), CommandFailure> {
         match self {
-            Archive::Folder { store, .. } => {
+            SessionArchive::Folder { store, .. } => {
                 let who = Principal::person().id;
                 let now_unix_us = now_unix_ms().saturating_mul(1000);
                 let deleted = store.delete_session(id, Some(&who), now_unix_us);
                 deleted.map(|_| ()).map_err(|error| match error {
                     DeleteError::NoSuchSession => no_such_session(id),
-                    other => {
-                        Failure::of_sentences(&other.to_string(), "More: aaep sessions --help")
-                    }
+                    other => CommandFailure::of_sentences(
+                        &other.to_string(),
+                        "More: aaep sessions --help",
+                    ),
                 })
             }
-            Archive::Hub(client) => {
+            SessionArchive::Hub(client) => {
                 let path = format!("/aaep/v1/sessions/{id}");
                 let request =
-                    Request { method: "DELETE", path: &path, body: None, timeout: TIMEOUT };
+                    HubRequest { method: "DELETE", path: &path, body: None, timeout: TIMEOUT };
                 let answer = client.send(&request);
                 let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
                 if answer.is_success() { Ok(()) } else { Err(agent::refused(client, &answer)) }
@@ -249,11 +254,11 @@ impl Archive {
         }
     }
 
-    /// Ends a session that runs.
-    pub(crate) fn end(&mut self, id: &SessionId) -> Result<(), Failure> {
+    /// Ends a running session.
+    pub(crate) fn end(&mut self, id: &SessionId) -> Result<(), CommandFailure> {
         let client = match self {
-            Archive::Hub(client) => client,
-            Archive::Folder { store, .. } => {
+            SessionArchive::Hub(client) => client,
+            SessionArchive::Folder { store, .. } => {
                 let who = Principal::person().id;
                 let now_unix_us = now_unix_ms().saturating_mul(1000);
                 let ended = store.end_session(id, Some(&who), now_unix_us);
@@ -263,33 +268,33 @@ impl Archive {
                     Ok(EndedSession::NoSuchSession) => Err(no_such_session(id)),
                     Ok(EndedSession::AlreadyEnded) => {
                         let why = "The session has ended already. Nothing was changed.";
-                        Err(Failure::of_sentences(why, help))
+                        Err(CommandFailure::of_sentences(why, help))
                     }
-                    Err(error) => Err(Failure::of_sentences(&error.to_string(), help)),
+                    Err(error) => Err(CommandFailure::of_sentences(&error.to_string(), help)),
                 };
             }
         };
         let path = format!("/aaep/v1/sessions/{id}/end");
-        let request = Request { method: "POST", path: &path, body: None, timeout: TIMEOUT };
+        let request = HubRequest { method: "POST", path: &path, body: None, timeout: TIMEOUT };
         let answer = client.send(&request);
         let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
         if answer.is_success() { Ok(()) } else { Err(agent::refused(client, &answer)) }
     }
 
-    fn page(&self, path: &str) -> Result<Answer, NoAnswer> {
-        let Archive::Hub(client) = self else {
+    fn page(&self, path: &str) -> Result<HubAnswer, NoAnswer> {
+        let SessionArchive::Hub(client) = self else {
             return Err(NoAnswer::NotHttp("this is no hub"));
         };
-        client.send(&Request { method: "GET", path, body: None, timeout: TIMEOUT })
+        client.send(&HubRequest { method: "GET", path, body: None, timeout: TIMEOUT })
     }
 
-    /// A page of events. If they are so large that a page is more than is taken, fewer of them.
+    /// A page of events. If a page exceeds the size limit, asks again for fewer events.
     fn event_rows(
         &self,
-        client: &Client,
+        client: &HubClient,
         id: &SessionId,
         from_order: u64,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, CommandFailure> {
         let mut limit = MAX_PAGE_ROWS;
         loop {
             let path =
@@ -302,23 +307,26 @@ impl Archive {
     }
 }
 
-/// The name of the agent in what is stored about a session.
+/// The agent's name in the data stored about a session.
 fn agent_in(about: &[u8]) -> Option<String> {
     let about: Value = serde_json::from_slice(about).ok()?;
     about.get("agent_id")?.as_str().map(str::to_owned)
 }
 
 fn rows_of(
-    client: &Client,
-    answer: Result<Answer, NoAnswer>,
+    client: &HubClient,
+    answer: Result<HubAnswer, NoAnswer>,
     name: &str,
-) -> Result<Vec<Value>, Failure> {
+) -> Result<Vec<Value>, CommandFailure> {
     let body = body_of(client, answer)?;
     let rows = body.get(name).and_then(|it| it.as_array().cloned());
     rows.ok_or_else(|| agent::strange(client))
 }
 
-fn body_of(client: &Client, answer: Result<Answer, NoAnswer>) -> Result<Value, Failure> {
+fn body_of(
+    client: &HubClient,
+    answer: Result<HubAnswer, NoAnswer>,
+) -> Result<Value, CommandFailure> {
     let answer = answer.map_err(|error| agent::not_answered(client, &error))?;
     if !answer.is_success() {
         return Err(agent::refused(client, &answer));
@@ -326,14 +334,14 @@ fn body_of(client: &Client, answer: Result<Answer, NoAnswer>) -> Result<Value, F
     answer.json().ok_or_else(|| agent::strange(client))
 }
 
-/// The sessions of a page, and the place of the next one.
-fn sessions_of(body: &Value) -> Option<(Vec<Session>, Option<String>)> {
+/// The sessions of a page, and the cursor of the next page.
+fn sessions_of(body: &Value) -> Option<(Vec<ArchivedSession>, Option<String>)> {
     let rows = body.get("sessions")?.as_array()?;
     let sessions = rows.iter().map(session_of).collect::<Option<_>>()?;
     let next = match body.get("next") {
         Some(next) => {
             let next = next.as_str()?;
-            // It goes into an address as it is.
+            // It becomes part of a URL without escaping.
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             Some(next.to_owned()).filter(|it| it.bytes().all(is_plain))
         }
@@ -342,21 +350,25 @@ fn sessions_of(body: &Value) -> Option<(Vec<Session>, Option<String>)> {
     Some((sessions, next))
 }
 
-fn stored_events(reader: &Reader, id: &SessionId, from_order: u64) -> Result<Vec<Event>, Failure> {
+fn stored_events(
+    reader: &Reader,
+    id: &SessionId,
+    from_order: u64,
+) -> Result<Vec<ArchivedEvent>, CommandFailure> {
     let page = reader.events(id, from_order, MAX_PAGE_ROWS).map_err(unread)?;
-    let rows = page.into_iter().map(|row| Event {
+    let rows = page.into_iter().map(|row| ArchivedEvent {
         order: row.order,
         unix_us: row.unix_us,
         by_hub: row.by_hub,
-        is_urgent: row.is_urgent,
+        is_critical: row.is_urgent,
         json: serde_json::from_slice(&row.json).ok(),
         answer: None,
     });
     Ok(rows.collect())
 }
 
-fn session_of(row: &Value) -> Option<Session> {
-    Some(Session {
+fn session_of(row: &Value) -> Option<ArchivedSession> {
+    Some(ArchivedSession {
         id: row.get("session_id")?.as_str()?.to_owned(),
         agent: row.get("agent_id")?.as_str().map(str::to_owned),
         first_unix_us: row.get("began_unix_us")?.as_i64()?,
@@ -367,30 +379,33 @@ fn session_of(row: &Value) -> Option<Session> {
     })
 }
 
-fn event_of(row: &Value) -> Option<Event> {
-    Some(Event {
+fn event_of(row: &Value) -> Option<ArchivedEvent> {
+    Some(ArchivedEvent {
         order: row.get("order")?.as_u64()?,
         unix_us: row.get("taken_in_unix_us")?.as_i64()?,
         by_hub: row.get("by_hub")?.as_bool()?,
-        is_urgent: row.get("is_urgent")?.as_bool()?,
+        is_critical: row.get("is_urgent")?.as_bool()?,
         json: row.get("event").filter(|event| !event.is_null()).cloned(),
         answer: row.get("answer").and_then(answer_of),
     })
 }
 
-fn answer_of(answer: &Value) -> Option<GivenAnswer> {
-    Some(GivenAnswer {
+fn answer_of(answer: &Value) -> Option<ArchivedAnswer> {
+    Some(ArchivedAnswer {
         by_you: answer.get("by_you")?.as_bool()?,
         is_automatic: answer.get("automatic")?.as_bool()?,
         response: answer.get("response").cloned(),
     })
 }
 
-fn no_such_session(id: &SessionId) -> Failure {
-    Failure::new(format!("there is no session {id} here"), "See the ids with: aaep sessions list")
+fn no_such_session(id: &SessionId) -> CommandFailure {
+    CommandFailure::new(
+        format!("there is no session {id} here"),
+        "See the ids with: aaep sessions list",
+    )
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn unread(error: ReadError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep sessions --help")
+fn unread(error: ReadError) -> CommandFailure {
+    CommandFailure::of_sentences(&error.to_string(), "More: aaep sessions --help")
 }

@@ -1,8 +1,8 @@
 //! `aaep ask`: asks a person through the hub, waits, and says by its exit code whether they accept (§6).
 //!
-//! Only an accept of exactly this question is exit code 0, and only if a person or their rule gave it, or if silence
-//! may consent to what is asked (ruling 35). A reject, a withdrawn question, a hub that is gone and an answer that
-//! cannot be read are all something else.
+//! The exit code is 0 only for an accept of exactly this question, given by a person or their rule, or by silence
+//! where silence may consent (ruling 35). A reject, a withdrawn question, a lost hub and an unreadable answer all
+//! give another exit code.
 
 mod question;
 mod race;
@@ -17,13 +17,13 @@ use aaep::printable;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::agent::{Refusal, SPEAKER_FLAGS, Speaker, fresh_id, publish_within};
-use crate::console::{self, Failure, ascii_json_line, count};
-use crate::http::Client;
+use crate::agent::{EventRefusal, SPEAKER_FLAGS, SpeakerFlags, fresh_id, publish_within};
+use crate::console::{self, CommandFailure, ascii_json_line, count};
+use crate::http::HubClient;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
-use question::Question;
-use waiting::Outcome;
+use question::PreparedAsk;
+use waiting::ReportedOutcome;
 
 const EXIT_CODES: &str = "\
 In a script: aaep ask \"Delete the old photos?\" --irreversible && rm -r old-photos
@@ -37,7 +37,7 @@ Exit codes:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
-pub(crate) struct Arguments {
+pub(crate) struct AskOptions {
     /// The question, or the action that needs consent, in words for people.
     question: String,
     /// What happens if the person accepts.
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     consequence: Option<String>,
     /// How much can go wrong.
     #[arg(long, value_enum)]
-    risk: Option<Risk>,
+    risk: Option<AskRisk>,
     /// It cannot be undone. Silence then means no.
     #[arg(long)]
     irreversible: bool,
@@ -73,14 +73,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    speaker: Speaker,
+    speaker: SpeakerFlags,
     #[command(flatten)]
     hub: HubFlags,
 }
 
 /// How much can go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Risk {
+enum AskRisk {
     /// Little.
     Low,
     /// Something.
@@ -89,40 +89,40 @@ enum Risk {
     High,
 }
 
-/// A question on its way, with all that is needed to find it again or to take it back.
+/// An ask that was sent, with everything needed to find or withdraw it.
 #[derive(Debug)]
-struct Asked {
-    client: Client,
-    speaker: Speaker,
-    /// The session is ours to end.
+struct SentAsk {
+    client: HubClient,
+    speaker: SpeakerFlags,
+    /// Whether this command began the session and must end it.
     owns_session: bool,
-    question: Question,
+    question: PreparedAsk,
 }
 
-/// Asks, waits, and tells the outcome.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Asks, waits and reports the outcome.
+pub(crate) fn run(arguments: &AskOptions) -> Result<ExitCode, CommandFailure> {
     let client = arguments.hub.agent_client()?;
     let mut speaker = arguments.speaker.without_empty();
     let owns_session = speaker.session.is_none();
     if owns_session {
         speaker.session = Some(fresh_id("sess_")?);
     }
-    let question = Question::new(arguments, &speaker)?;
-    let asked = Arc::new(Asked { client, speaker, owns_session, question });
+    let question = PreparedAsk::new(arguments, &speaker)?;
+    let asked = Arc::new(SentAsk { client, speaker, owns_session, question });
     let race = race::withdraw_when_stopped(&asked)?;
     asked.begin()?;
     say_what_is_waited_for(arguments);
     let outcome = waiting::wait(&asked.client, &asked.question);
-    // From here on it is settled; a Control-C that came first withdraws and never comes back here.
+    // The ask is settled. If a Control-C came first, it withdraws the ask and this call never returns.
     race.finish();
     let outcome = outcome.inspect_err(|_| asked.abandon())?;
     asked.end(&outcome);
     report(&outcome, arguments.json)
 }
 
-impl Asked {
-    /// Begins a session where there is none.
-    fn begin(&self) -> Result<(), Failure> {
+impl SentAsk {
+    /// Begins a session if there is none.
+    fn begin(&self) -> Result<(), CommandFailure> {
         if !self.owns_session {
             return Ok(());
         }
@@ -132,21 +132,21 @@ impl Asked {
         let time = Duration::from_secs(self.question.timeout_seconds) + waiting::GRACE;
         for answer in publish_within(&self.client, &[started], time)? {
             let next = "Fix it and ask again.";
-            let refused = |refusal: Refusal| {
-                Failure::of_sentences(&refusal.in_terms_of(&SPEAKER_FLAGS).message, next)
+            let refused = |refusal: EventRefusal| {
+                CommandFailure::of_sentences(&refusal.in_terms_of(&SPEAKER_FLAGS).message, next)
             };
             answer.map_err(refused)?;
         }
         Ok(())
     }
 
-    /// Ends our session. The outcome stands whether or not that succeeds.
-    fn end(&self, outcome: &Outcome) {
+    /// Ends our session. The outcome stands even if that fails.
+    fn end(&self, outcome: &ReportedOutcome) {
         let summary = json!({ "summary_normal": outcome.sentence() });
         self.publish_end("session.completed", summary);
     }
 
-    /// Takes the question back if it is open, and ends our session, without an outcome.
+    /// Withdraws the ask if it is open, and ends our session without an outcome.
     fn abandon(&self) {
         waiting::withdraw(&self.client, &self.question);
         let summary = "Nobody learned how the question ended. It counts as no.";
@@ -156,7 +156,7 @@ impl Asked {
         );
     }
 
-    /// Takes the question back, and ends our session.
+    /// Withdraws the ask and ends our session.
     fn withdraw(&self) {
         let is_withdrawn = waiting::withdraw(&self.client, &self.question);
         self.publish_end(
@@ -178,7 +178,7 @@ impl Asked {
     }
 }
 
-fn say_what_is_waited_for(arguments: &Arguments) {
+fn say_what_is_waited_for(arguments: &AskOptions) {
     console::say(&format!(
         "Asking: {} Waiting up to {} for an answer; Control-C withdraws the question.",
         printable(&question::as_sentence(&arguments.question)),
@@ -186,11 +186,11 @@ fn say_what_is_waited_for(arguments: &Arguments) {
     ));
 }
 
-fn report(outcome: &Outcome, as_json: bool) -> Result<ExitCode, Failure> {
+fn report(outcome: &ReportedOutcome, as_json: bool) -> Result<ExitCode, CommandFailure> {
     if as_json {
         tell(&ascii_json_line(&outcome.answer))?;
     } else if let Some(response) = outcome.response() {
-        // A script gets the answer as it is; a terminal gets nothing that steers it.
+        // A script gets the answer unchanged; on a terminal, control characters are removed.
         let is_terminal = io::stdout().is_terminal();
         tell(&if is_terminal { printable(&response).into_owned() } else { response })?;
     } else {

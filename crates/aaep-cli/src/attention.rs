@@ -1,6 +1,6 @@
-//! `aaep attention`: what waits for the person, over all agents, the riskiest first.
+//! `aaep attention`: lists the questions waiting for the person, from all agents, riskiest first.
 //!
-//! The numbers that it tells are those of `aaep answer` and of every other subscriber of this person.
+//! Its numbers are the same as those of `aaep answer` and of every other subscriber of this person.
 
 pub(crate) mod asked;
 pub(crate) mod danger;
@@ -19,14 +19,14 @@ use aaep_announce::rank;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::{self, COULD_NOT, Failure, ascii_json};
+use crate::console::{self, COULD_NOT, CommandFailure, ascii_json};
 use crate::english::asks;
-use crate::hubs::{Hub, HubFlags, OldForms, hubs};
+use crate::hubs::{HubFlags, HubTarget, OldForms, hubs};
 use crate::keys::{now_unix_ms, tell};
-use crate::settings::Listen;
-use danger::Danger;
+use crate::settings::ListenSettings;
+use danger::ActionDanger;
 use file::NumbersFile;
-use look::{Looked, Waiting};
+use look::{AttentionEntries, AttentionEntry};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -37,7 +37,7 @@ Exit codes:
 /// Where to look.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct AttentionOptions {
     #[command(flatten)]
     old: OldForms,
     /// Print a JSON object, for machines.
@@ -48,9 +48,9 @@ pub(crate) struct Arguments {
 }
 
 impl HubFlags {
-    /// The hub at this address, which may be one that the settings do not name, with its token. Settings that cannot
-    /// be used must not keep anyone from saying no.
-    pub(crate) fn hub_at(&self, address: &str) -> Hub {
+    /// The hub at this address, with its token, even if the settings do not name it. Unusable settings must not keep
+    /// anyone from saying no.
+    pub(crate) fn hub_at(&self, address: &str) -> HubTarget {
         let known = self.listen().and_then(|listen| self.hubs(&listen));
         let known = known.unwrap_or_else(|failure| {
             console::complain(&failure);
@@ -58,26 +58,25 @@ impl HubFlags {
         });
         let found = known.into_iter().find(|it| it.address == address);
         found.unwrap_or_else(|| {
-            // Of several tokens nobody knows which one would be meant.
+            // If there are several tokens, nothing says which one belongs to this hub.
             let token = self.token().filter(|it| !it.contains(',')).map(str::to_owned);
             let token = token.or_else(|| crate::person::key_for(address));
-            Hub { address: address.to_owned(), name: String::new(), token }
+            HubTarget { address: address.to_owned(), name: String::new(), token }
         })
     }
 }
 
-/// What waits, each with its number, in the order in which it is told.
+/// The attention list: pending questions with their numbers, in the order in which they are told.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    pub(crate) questions: Vec<(Option<u16>, Waiting)>,
-    /// How many there are beside these.
+pub(crate) struct AttentionList {
+    pub(crate) questions: Vec<(Option<u16>, AttentionEntry)>,
+    /// How many more questions there are.
     pub(crate) more: u64,
-    /// Whether some hub could not be looked at.
+    /// Whether some hub could not be queried.
     pub(crate) is_incomplete: bool,
 }
 
-/// Looks, and tells.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &AttentionOptions) -> Result<ExitCode, CommandFailure> {
     arguments.old.refuse("attention")?;
     let listen = arguments.hub.listen()?;
     let queue = gather(&arguments.hub.hubs(&listen)?, &listen.language_tags().unwrap_or_default())?;
@@ -89,17 +88,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(queue.exit_code())
 }
 
-/// Looks at the hubs of this person.
-pub(crate) fn gather_own(listen: &Listen, token: Option<&str>) -> Result<Queue, Failure> {
+/// Queries this person's hubs.
+pub(crate) fn gather_own(
+    listen: &ListenSettings,
+    token: Option<&str>,
+) -> Result<AttentionList, CommandFailure> {
     gather(&hubs(listen, token)?, &listen.language_tags().unwrap_or_default())
 }
 
-/// Looks at all these hubs and gives what waits there its numbers. A hub that cannot be looked at is
-/// complained about, and the others are told all the same.
-pub(crate) fn gather(hubs: &[Hub], languages: &[LanguageTag]) -> Result<Queue, Failure> {
+/// Queries all these hubs and numbers their pending questions. Reports a hub that cannot be queried and continues
+/// with the others.
+pub(crate) fn gather(
+    hubs: &[HubTarget],
+    languages: &[LanguageTag],
+) -> Result<AttentionList, CommandFailure> {
     let file = NumbersFile::own()?;
-    let mut queue = Queue::default();
-    for Hub { address, token, .. } in hubs {
+    let mut queue = AttentionList::default();
+    for HubTarget { address, token, .. } in hubs {
         let looked_unix_s = now_unix_ms() / 1000;
         match look::look(address, token.as_deref()) {
             Ok(looked) => {
@@ -120,13 +125,13 @@ pub(crate) fn gather(hubs: &[Hub], languages: &[LanguageTag]) -> Result<Queue, F
     Ok(queue)
 }
 
-/// Gives what waits at one address its numbers, and notices what is over there.
+/// Numbers the pending questions at one address, and notes which earlier ones are over.
 fn number(
     file: &NumbersFile,
     looked_unix_s: i64,
     address: &str,
-    looked: Looked,
-) -> Result<Vec<(Option<u16>, Waiting)>, Failure> {
+    looked: AttentionEntries,
+) -> Result<Vec<(Option<u16>, AttentionEntry)>, CommandFailure> {
     file.change(|numbers| {
         if looked.more == 0 {
             let open: Vec<_> = looked.waiting.iter().filter_map(|it| it.asked.clone()).collect();
@@ -137,17 +142,19 @@ fn number(
             let asked = waiting.asked.as_ref();
             let number = asked.and_then(|asked| numbers.give(now_unix_s, address, asked));
             let known = number.and_then(|number| numbers.question(number));
-            // Foreign text once more: it comes from the disk.
+            // Untrusted text again: it comes from the disk.
             let label = known.and_then(|it| it.agent_label.clone());
-            (number, Waiting { agent_label: label, ..waiting })
+            (number, AttentionEntry { agent_label: label, ..waiting })
         });
         numbered.collect()
     })
 }
 
-/// Remembers that the person was told these to their end, so that they can answer them by number. Objects for machines
-/// are not told to anyone.
-pub(crate) fn told_whole<'a>(told: impl Iterator<Item = &'a Waiting>) -> Result<(), Failure> {
+/// Records that the person was told these questions completely, so that they can answer them by number. JSON output
+/// does not count as telling.
+pub(crate) fn told_whole<'a>(
+    told: impl Iterator<Item = &'a AttentionEntry>,
+) -> Result<(), CommandFailure> {
     let told: Vec<_> = told.filter_map(|it| it.asked.as_ref()).collect();
     let now_unix_ms = now_unix_ms();
     NumbersFile::own()?.change(|numbers| {
@@ -157,7 +164,7 @@ pub(crate) fn told_whole<'a>(told: impl Iterator<Item = &'a Waiting>) -> Result<
     })
 }
 
-impl Queue {
+impl AttentionList {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match (self.is_incomplete, self.count()) {
             (true, _) => ExitCode::from(COULD_NOT),
@@ -166,13 +173,12 @@ impl Queue {
         }
     }
 
-    /// How many wait.
     fn count(&self) -> u64 {
         self.more + self.questions.len() as u64
     }
 
-    /// Tells it in lines.
-    pub(crate) fn tell(&self) -> Result<(), Failure> {
+    /// Prints the list as lines.
+    pub(crate) fn tell(&self) -> Result<(), CommandFailure> {
         match self.count() {
             0 if self.is_incomplete => return tell(asks::NOTHING_WAITS_THERE),
             0 => return tell(asks::NOTHING_WAITS),
@@ -207,9 +213,9 @@ impl Queue {
     }
 }
 
-fn question_json((number, waiting): &(Option<u16>, Waiting)) -> Value {
+fn question_json((number, waiting): &(Option<u16>, AttentionEntry)) -> Value {
     let (kind, danger) = match &waiting.event.payload {
-        Payload::AwaitingConfirmation(asked) => ("confirmation", Some(Danger::of(asked))),
+        Payload::AwaitingConfirmation(asked) => ("confirmation", Some(ActionDanger::of(asked))),
         _ => ("clarification", None),
     };
     json!({

@@ -1,6 +1,6 @@
 //! `aaep audit`: shows, verifies and exports the log of what was asked and answered (§10.2.2).
 //!
-//! Never repairs a log that someone changed. Foreign text leaves it escaped.
+//! Never repairs a changed log. Escapes untrusted text.
 
 mod pages;
 
@@ -16,10 +16,10 @@ use aaep_hub::store::OpenError;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::archive::{Source, Whereabouts};
-use crate::console::{Failure, ascii_json, name_of, number};
+use crate::archive::{ArchiveFlags, ArchiveSource};
+use crate::console::{CommandFailure, ascii_json, name_of, number};
 use crate::keys::tell;
-use crate::store::{self, Place};
+use crate::store::{self, StoreFolderFlag};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -30,13 +30,13 @@ Exit codes:
 /// What to do with the audit log.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct AuditOptions {
     #[command(subcommand)]
-    command: Command,
+    command: AuditCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AuditCommand {
     /// Show the entries, oldest first, with the words that are still stored.
     ///
     /// Asks the hub that runs, which needs the scope admin, or else looks into its folder.
@@ -49,7 +49,7 @@ enum Command {
         #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
         last: Option<u32>,
         #[command(flatten)]
-        place: Whereabouts,
+        place: ArchiveFlags,
     },
     /// Say whether the log is as it was written.
     #[command(after_help = EXIT_CODES)]
@@ -76,39 +76,41 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
-        place: Place,
+        place: StoreFolderFlag,
     },
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &AuditOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::Show { session_id, last, place } => show(place, session_id.as_ref(), *last)?,
-        Command::Verify { folder, file, json } => {
+        AuditCommand::Show { session_id, last, place } => show(place, session_id.as_ref(), *last)?,
+        AuditCommand::Verify { folder, file, json } => {
             let checked = match (file, folder) {
                 (Some(file), _) => check_file(file)?,
                 (None, Some(folder)) => check_store(folder)?,
                 (None, None) => {
-                    return Err(Failure::new("there is nothing to verify", "Say --store DIR."));
+                    return Err(CommandFailure::new(
+                        "there is nothing to verify",
+                        "Say --store DIR.",
+                    ));
                 }
             };
             return answer(&checked, *json);
         }
-        Command::Export { output, place } => export(place, output.as_deref())?,
+        AuditCommand::Export { output, place } => export(place, output.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(
-    place: &Whereabouts,
+    place: &ArchiveFlags,
     session_id: Option<&SessionId>,
     last: Option<u32>,
-) -> Result<(), Failure> {
-    let entries: Box<dyn Iterator<Item = Result<Shown, Failure>>> = match place.source()? {
-        Source::Hub(client) => Box::new(pages::entries(client)),
-        Source::Store(store) => {
+) -> Result<(), CommandFailure> {
+    let entries: Box<dyn Iterator<Item = Result<Shown, CommandFailure>>> = match place.source()? {
+        ArchiveSource::Hub(client) => Box::new(pages::entries(client)),
+        ArchiveSource::Store(store) => {
             let shown = audit::show(&store.reader());
-            // The store stays open as long as its entries are read.
+            // The store must stay open while its entries are read.
             Box::new(shown.map(move |it| {
                 let _open = &store;
                 it.map_err(|error| failure(&error))
@@ -116,7 +118,7 @@ fn show(
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
-    let failed = |error: io::Error| Failure::of_output(&error);
+    let failed = |error: io::Error| CommandFailure::of_output(&error);
     let wanted = |line: &Line| {
         session_id.is_none_or(|wanted| line.session_id.as_deref() == Some(wanted.as_str()))
     };
@@ -152,12 +154,12 @@ fn show(
         let whose = session_id.map_or_else(String::new, |it| format!(" of session {it}"));
         writeln!(out, "The audit log has no entries{whose}.").map_err(failed)?;
     }
-    // What could be trusted is told first.
+    // Print the trustworthy entries first.
     out.flush().map_err(failed)?;
     result
 }
 
-/// An entry as a person hears it.
+/// An entry as a sentence for people.
 fn sentence(shown: &Shown) -> String {
     let Shown { line, details } = shown;
     let mut text = format!(
@@ -189,22 +191,27 @@ fn sentence(shown: &Shown) -> String {
     text
 }
 
-/// What a check found.
-struct Checked {
+/// The result of a check.
+struct AuditCheck {
     entries: u64,
     last_hash: String,
     is_with_store: bool,
-    /// What cannot be trusted, if something cannot: which line or entry, and a sentence.
+    /// The first problem, if there is one: its line or entry, and a sentence.
     wrong: Option<(u64, String)>,
 }
 
-fn check_file(path: &Path) -> Result<Checked, Failure> {
+fn check_file(path: &Path) -> Result<AuditCheck, CommandFailure> {
     let (entries, last_hash, wrong) = match audit::verify(path) {
         Ok(verified) => (verified.entries, verified.last_hash, None),
         Err(broken) => {
-            // The reading of a file that is not there ends at its first line.
+            // For a missing file, verification fails at the first line.
             if let Err(error) = File::open(path) {
-                return Err(Failure::of_file("read", path, &error, "Check its name and rights."));
+                return Err(CommandFailure::of_file(
+                    "read",
+                    path,
+                    &error,
+                    "Check its name and rights.",
+                ));
             }
             let (line, mut text) = wrong(&broken)?;
             if broken.why == Why::Torn {
@@ -213,12 +220,16 @@ fn check_file(path: &Path) -> Result<Checked, Failure> {
             (broken.line.saturating_sub(1), Hash::ZERO, Some((line, text)))
         }
     };
-    Ok(Checked { entries, last_hash: last_hash.to_string(), is_with_store: false, wrong })
+    Ok(AuditCheck { entries, last_hash: last_hash.to_string(), is_with_store: false, wrong })
 }
 
-fn check_store(folder: &Path) -> Result<Checked, Failure> {
-    let mut checked =
-        Checked { entries: 0, last_hash: Hash::ZERO.to_string(), is_with_store: true, wrong: None };
+fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
+    let mut checked = AuditCheck {
+        entries: 0,
+        last_hash: Hash::ZERO.to_string(),
+        is_with_store: true,
+        wrong: None,
+    };
     let store = match store::open(folder)? {
         Ok((store, _)) => store,
         Err(OpenError::AuditBroken { broken, .. }) => {
@@ -226,7 +237,7 @@ fn check_store(folder: &Path) -> Result<Checked, Failure> {
             return Ok(checked);
         }
         Err(error @ OpenError::InUse { .. }) => {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 store::failure(&error).what(),
                 "Stop that hub, or check the file of the log alone with --file.",
             ));
@@ -260,17 +271,20 @@ fn check_store(folder: &Path) -> Result<Checked, Failure> {
     Ok(checked)
 }
 
-/// Where and how a log is broken; a failure if it could not be read at all.
-fn wrong(broken: &Broken) -> Result<(u64, String), Failure> {
+/// Where and how a log is broken; fails if the log could not be read at all.
+fn wrong(broken: &Broken) -> Result<(u64, String), CommandFailure> {
     if let Why::Unreadable(_) = broken.why {
         let text = broken.to_string();
-        return Err(Failure::of_sentences(&text, "Check the disk and the rights of the file."));
+        return Err(CommandFailure::of_sentences(
+            &text,
+            "Check the disk and the rights of the file.",
+        ));
     }
     Ok((broken.line, broken.to_string()))
 }
 
-fn answer(checked: &Checked, as_json: bool) -> Result<ExitCode, Failure> {
-    let Checked { entries, last_hash, is_with_store, wrong } = checked;
+fn answer(checked: &AuditCheck, as_json: bool) -> Result<ExitCode, CommandFailure> {
+    let AuditCheck { entries, last_hash, is_with_store, wrong } = checked;
     if as_json {
         tell(&ascii_json(&json!({
             "valid": wrong.is_none(),
@@ -296,7 +310,7 @@ fn answer(checked: &Checked, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if wrong.is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn export(place: &Place, output: Option<&Path>) -> Result<(), Failure> {
+fn export(place: &StoreFolderFlag, output: Option<&Path>) -> Result<(), CommandFailure> {
     let (store, _) = place.open()?;
     let Some(path) = output else {
         let mut out = BufWriter::new(io::stdout().lock());
@@ -317,15 +331,15 @@ fn export(place: &Place, output: Option<&Path>) -> Result<(), Failure> {
             name_of(path)
         )),
         Err(failure) => {
-            // Half an export could be taken for a whole one.
+            // A partial export could be mistaken for a complete one.
             let _ = fs::remove_file(path);
             Err(failure)
         }
     }
 }
 
-/// A new file that only its owner can read.
-fn create(path: &Path) -> Result<File, Failure> {
+/// Creates a file that only its owner can read.
+fn create(path: &Path) -> Result<File, CommandFailure> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -333,12 +347,12 @@ fn create(path: &Path) -> Result<File, Failure> {
     options.open(path).map_err(|error| not_written(path, &error))
 }
 
-fn not_written(path: &Path, error: &io::Error) -> Failure {
-    Failure::of_file("write", path, error, "Choose another name with --output.")
+fn not_written(path: &Path, error: &io::Error) -> CommandFailure {
+    CommandFailure::of_file("write", path, error, "Choose another name with --output.")
 }
 
-fn failure(error: &ExportError) -> Failure {
-    let failure = Failure::of_sentences(&error.to_string(), "More: aaep audit --help");
+fn failure(error: &ExportError) -> CommandFailure {
+    let failure = CommandFailure::of_sentences(&error.to_string(), "More: aaep audit --help");
     match error {
         ExportError::Write(kind, _) => failure.of_writing(*kind),
         ExportError::Broken(_) | ExportError::Read(_) => failure,

@@ -1,6 +1,6 @@
 //! `aaep backup`: copies everything that a hub has stored into a new folder, also while the hub runs.
 //!
-//! A hub that runs is asked; only if none answers is its folder opened. What cannot be copied whole is not kept.
+//! A running hub is asked first; its folder is opened only if no hub answers. An incomplete copy is not kept.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,9 +12,9 @@ use aaep_hub::store::{BackupError, Restored, Store, restore};
 use clap::Args;
 
 use crate::agent;
-use crate::archive::{Source, Whereabouts};
-use crate::console::{Failure, count, name_of, number};
-use crate::http::{Answer, Client, Pieces, Request};
+use crate::archive::{ArchiveFlags, ArchiveSource};
+use crate::console::{CommandFailure, count, name_of, number};
+use crate::http::{BodyPieces, HubAnswer, HubClient, HubRequest};
 use crate::keys::tell;
 
 /// How long a whole backup may take.
@@ -32,20 +32,20 @@ Exit codes:
 /// Where to copy to, and from.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct BackupOptions {
     /// The folder for the backup. It must be new or empty.
     #[arg(value_name = "DIR")]
     destination: PathBuf,
     #[command(flatten)]
-    place: Whereabouts,
+    place: ArchiveFlags,
 }
 
-/// Copies, and says what it copied.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Makes the backup and reports what it contains.
+pub(crate) fn run(arguments: &BackupOptions) -> Result<ExitCode, CommandFailure> {
     let to = &arguments.destination;
     let restored = match arguments.place.source()? {
-        Source::Hub(client) => from_hub(&client, to)?,
-        Source::Store(store) => from_store(&store, to)?,
+        ArchiveSource::Hub(client) => from_hub(&client, to)?,
+        ArchiveSource::Store(store) => from_store(&store, to)?,
     };
     let Restored { sessions, audit_entries } = restored;
     let entries = if audit_entries == 1 {
@@ -62,23 +62,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn from_hub(client: &Client, to: &Path) -> Result<Restored, Failure> {
-    let request = Request { method: "GET", path: "/aaep/v1/backup", body: None, timeout: TIMEOUT };
+fn from_hub(client: &HubClient, to: &Path) -> Result<Restored, CommandFailure> {
+    let request =
+        HubRequest { method: "GET", path: "/aaep/v1/backup", body: None, timeout: TIMEOUT };
     let pieces = client.stream(&request);
     let pieces = pieces.map_err(|error| agent::not_answered(client, &error))?;
     if pieces.status() != 200 {
         let status = pieces.status();
         let mut body = Vec::new();
         let most = MAX_REFUSAL_BYTES as u64;
-        // What cannot be read of it is not told.
-        let _ = Stream { pieces, held: Vec::new() }.take(most).read_to_end(&mut body);
-        return Err(agent::refused(client, &Answer { status, body }));
+        // If the rest cannot be read, report what there is.
+        let _ = BackupStream { pieces, held: Vec::new() }.take(most).read_to_end(&mut body);
+        return Err(agent::refused(client, &HubAnswer { status, body }));
     }
-    let mut stream = Stream { pieces, held: Vec::new() };
+    let mut stream = BackupStream { pieces, held: Vec::new() };
     restore(&mut stream, to).map_err(|error| failure(&error))
 }
 
-fn from_store(store: &Store, to: &Path) -> Result<Restored, Failure> {
+fn from_store(store: &Store, to: &Path) -> Result<Restored, CommandFailure> {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(format!(".stream-{}", std::process::id()));
     let path = to.with_file_name(name);
@@ -93,7 +94,7 @@ fn from_store(store: &Store, to: &Path) -> Result<Restored, Failure> {
     restored.map_err(|error| failure(&error))
 }
 
-/// A new file that only its owner can read.
+/// Creates a file that only its owner can read.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -102,17 +103,17 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn failure(error: &BackupError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep backup --help")
+fn failure(error: &BackupError) -> CommandFailure {
+    CommandFailure::of_sentences(&error.to_string(), "More: aaep backup --help")
 }
 
-/// The body of an answer, as something to read from.
-struct Stream {
-    pieces: Pieces,
+/// The body of an answer, as a reader.
+struct BackupStream {
+    pieces: BodyPieces,
     held: Vec<u8>,
 }
 
-impl Read for Stream {
+impl Read for BackupStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.held.is_empty() {
             match self.pieces.next() {

@@ -1,12 +1,12 @@
-//! `aaep cancel`: asks an agent to stop what it does.
+//! `aaep cancel`: asks an agent to stop.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::hubs::HubFlags;
-use crate::instruct::{self, Wanted};
+use crate::instruct::{self, WantedInstruction};
 
 const EXIT_CODES: &str = "\
 The agent is asked to stop, if it accepts that, and says itself when it has. Its open questions get no consent by it.
@@ -18,7 +18,7 @@ Exit codes:
 /// Which agent.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct CancelOptions {
     /// The agent, as aaep attention names it.
     agent: String,
     /// Which session, if the agent works in several.
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     hub: HubFlags,
 }
 
-/// Asks it, and says what came of it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Arguments { agent, session, all, hub } = arguments;
-    instruct::run(hub, agent, &Wanted::Cancel { session: session.as_deref(), all: *all })
+/// Asks the agent and reports the result.
+pub(crate) fn run(arguments: &CancelOptions) -> Result<ExitCode, CommandFailure> {
+    let CancelOptions { agent, session, all, hub } = arguments;
+    instruct::run(hub, agent, &WantedInstruction::Cancel { session: session.as_deref(), all: *all })
 }

@@ -1,7 +1,7 @@
-//! `aaep capture`: records what a producer says, over any wire, one event to a line.
+//! `aaep capture`: records what a producer sends, over any wire, one event per line.
 //!
-//! It only listens: whoever asks something is not told that somebody here could answer, unless the questions
-//! themselves are wanted. A line is written whole or not at all.
+//! It only listens: unless the questions themselves are wanted, the producer does not count it as someone who could
+//! answer. A line is written completely or not at all.
 
 mod lines;
 
@@ -16,10 +16,10 @@ use aaep_subscriber::{Ended, News, Subscriber, Wishes, connect};
 use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::console::{COULD_NOT, Failure, ascii_json_line, count};
+use crate::console::{COULD_NOT, CommandFailure, ascii_json_line, count};
 use crate::hubs::{HubFlags, OldForms};
-use crate::stop::Stopped;
-use lines::Lines;
+use crate::stop::StopSignals;
+use lines::CaptureLines;
 
 const EXIT_CODES: &str = "\
 A producer is named like a hub, and stdio:PROGRAM is one that is started here.
@@ -29,13 +29,13 @@ Exit codes:
   0  what was to be recorded is recorded, or someone stopped it
   2  it could not be done: no connection, refused, or no room for the lines";
 
-/// How long saying goodbye to the producer may take.
+/// How long closing the subscription may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// What to record, and for how long.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct CaptureOptions {
     #[command(flatten)]
     old: OldForms,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     types: Vec<TypePattern>,
     /// Record only events that are as urgent as this.
     #[arg(long, value_name = "URGENCY")]
-    urgency: Option<HowUrgent>,
+    urgency: Option<CaptureUrgency>,
     /// Record only this session.
     #[arg(long, value_name = "ID", value_parser = session)]
     session: Option<SessionId>,
@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum HowUrgent {
+enum CaptureUrgency {
     Background,
     Normal,
     Critical,
@@ -88,33 +88,36 @@ fn session(text: &str) -> Result<SessionId, String> {
     SessionId::parse(text).map_err(|error| error.to_string())
 }
 
-/// Records until something says that it is enough.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Records until a limit, a signal or the end of the subscription.
+pub(crate) fn run(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure> {
     arguments.old.refuse("capture")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let result = runtime.block_on(capture(arguments));
-    // A lookup of names that never ends must not hold the program back.
+    // A name lookup that never ends must not delay the exit.
     runtime.shutdown_background();
     result
 }
 
-async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    // Before anything runs, so that no signal is missed.
-    let stopped = Stopped::new().map_err(|error| {
-        Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
+async fn capture(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure> {
+    // Before anything else runs, so that no signal is missed.
+    let stopped = StopSignals::new().map_err(|error| {
+        CommandFailure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
     let mut stopped = std::pin::pin!(stopped.wait());
     let address = arguments.hub.address()?;
-    let mut lines = Lines::start(arguments.output.clone())?;
+    let mut lines = CaptureLines::start(arguments.output.clone())?;
     let subscriber = tokio::select! {
         subscriber = connect(&address, wishes(arguments, &address)) => subscriber,
         () = &mut stopped => return finish(lines, 0, None).await,
     };
     let mut subscriber = subscriber.map_err(|error| {
-        Failure::of_sentences(&error.to_string(), "See whether it runs, and check the address.")
+        CommandFailure::of_sentences(
+            &error.to_string(),
+            "See whether it runs, and check the address.",
+        )
     })?;
     tell_people(&format!("Recording what {} says. Stop with Control-C.", printable(&address)));
     let until = arguments.for_seconds.map(|it| Instant::now() + Duration::from_secs(it));
@@ -153,19 +156,19 @@ async fn capture(arguments: &Arguments) -> Result<ExitCode, Failure> {
             break None;
         }
     };
-    // A goodbye that cannot be said in time is one without a word.
+    // If the goodbye takes too long, leave without it.
     let _ = timeout(GOODBYE, subscriber.close(None)).await;
     finish(lines, recorded, ended).await
 }
 
-fn wishes(arguments: &Arguments, address: &str) -> Wishes {
+fn wishes(arguments: &CaptureOptions, address: &str) -> Wishes {
     let mut wishes = Wishes::new("aaep-capture").name("aaep capture");
     if !arguments.questions {
         wishes = wishes.only_listening();
     }
-    // Text is recorded in the pieces in which it came.
+    // Text is recorded in the chunks in which it arrives.
     wishes.capabilities.coalesce_boundaries = Some(vec![CoalesceBoundary::None]);
-    // The questions themselves are told to the person alone.
+    // Only the person receives the questions themselves.
     let key = || arguments.questions.then(|| crate::person::key_for(address)).flatten();
     wishes.bearer = arguments.hub.token().map(str::to_owned).or_else(key);
     wishes.without_handshake = arguments.without_handshake;
@@ -173,7 +176,7 @@ fn wishes(arguments: &Arguments, address: &str) -> Wishes {
     wishes
 }
 
-/// An event on one line. On a terminal no character of someone else's text may steer it.
+/// An event as one line. On a terminal, untrusted text must not contain control characters.
 fn line(event: &Event, for_people: bool) -> Option<String> {
     let mut line = if for_people {
         ascii_json_line(&serde_json::to_value(event).ok()?)
@@ -195,20 +198,20 @@ async fn at(until: Option<Instant>) {
     }
 }
 
-fn is_wanted(arguments: &Arguments, event: &Event) -> bool {
+fn is_wanted(arguments: &CaptureOptions, event: &Event) -> bool {
     let event_type = event.event_type();
     let is_type = |pattern: &TypePattern| pattern.matches(&event_type);
     let urgency = match &event.envelope.urgency {
-        _ if event.is_critical() => HowUrgent::Critical,
-        Some(Urgency::Background) => HowUrgent::Background,
-        _ => HowUrgent::Normal,
+        _ if event.is_critical() => CaptureUrgency::Critical,
+        Some(Urgency::Background) => CaptureUrgency::Background,
+        _ => CaptureUrgency::Normal,
     };
     (arguments.types.is_empty() || arguments.types.iter().any(is_type))
         && arguments.urgency.is_none_or(|wanted| wanted == urgency)
         && arguments.session.as_ref().is_none_or(|wanted| *wanted == event.envelope.session_id)
 }
 
-/// Says on standard error what is worth knowing beside the events.
+/// Reports on standard error what is worth knowing besides the events.
 fn explain(news: &News) {
     match news {
         News::Gap { session_id, .. } => {
@@ -224,11 +227,15 @@ fn explain(news: &News) {
 
 fn tell_people(text: &str) {
     use std::io::Write as _;
-    // Whoever does not read this does not miss it.
+    // Nothing depends on this being read.
     let _ = writeln!(std::io::stderr(), "{}", printable(text));
 }
 
-async fn finish(lines: Lines, recorded: u64, ended: Option<Ended>) -> Result<ExitCode, Failure> {
+async fn finish(
+    lines: CaptureLines,
+    recorded: u64,
+    ended: Option<Ended>,
+) -> Result<ExitCode, CommandFailure> {
     lines.finish().await?;
     tell_people(&format!("Recorded {}.", count(recorded, "event")));
     match ended {

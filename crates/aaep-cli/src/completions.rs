@@ -1,6 +1,6 @@
 //! `aaep completions`: lets a shell complete commands and flags.
 //!
-//! What is printed is complete in itself: completing runs no program, reads no settings and asks no hub.
+//! The printed script is self-contained: completing runs no program, reads no settings and contacts no hub.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::aot::{Shell, generate};
 
-use crate::console::Failure;
+use crate::console::CommandFailure;
 
 const HOW: &str = "\
 To turn it on:
@@ -25,15 +25,18 @@ Exit codes:
 /// For which shell.
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
-pub(crate) struct Arguments {
+pub(crate) struct CompletionsOptions {
     /// The shell.
     shell: Shell,
 }
 
-/// Prints what completes these commands.
-pub(crate) fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
+/// Prints the completion script.
+pub(crate) fn run(
+    arguments: &CompletionsOptions,
+    command: Command,
+) -> Result<ExitCode, CommandFailure> {
     let text = text(arguments.shell, command);
-    io::stdout().write_all(&text).map_err(|error| Failure::of_output(&error))?;
+    io::stdout().write_all(&text).map_err(|error| CommandFailure::of_output(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -53,7 +56,7 @@ mod tests {
     use crate::order::ordered;
 
     fn of(shell: Shell) -> String {
-        String::from_utf8(text(shell, ordered::<crate::Arguments>())).expect("UTF-8")
+        String::from_utf8(text(shell, ordered::<crate::AaepOptions>())).expect("UTF-8")
     }
 
     /// All commands below this one, and their long flags.
@@ -68,7 +71,7 @@ mod tests {
     #[test]
     fn every_command_and_every_flag_can_be_completed_in_every_shell() {
         let mut all = Vec::new();
-        words(&ordered::<crate::Arguments>(), &mut all);
+        words(&ordered::<crate::AaepOptions>(), &mut all);
         assert!(all.contains(&"listen".to_owned()) && all.contains(&"braille".to_owned()));
         for shell in Shell::value_variants() {
             let text = of(*shell);
@@ -88,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Whether a shell that is here can read it. One that is not here is told.
+    /// Whether an installed shell can read the script. Reports a shell that is not installed.
     fn is_read_by(shell: &str, text: &str) {
         let child =
             Process::new(shell).arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();

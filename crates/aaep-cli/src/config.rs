@@ -3,15 +3,15 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, ExitCode};
+use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
 
-use crate::console::{Failure, count, name_of, reason};
+use crate::console::{CommandFailure, count, name_of, reason};
 use crate::keys::tell;
-use crate::settings::keys::{KEYS, Key, Value, template};
-use crate::settings::rules::{Answer, Rule};
-use crate::settings::{self, Effective, Flags, Origin};
+use crate::settings::keys::{KEYS, SettingKey, SettingValue, template};
+use crate::settings::rules::{AnswerRule, RuleAnswer};
+use crate::settings::{self, EffectiveSettings, SettingOrigin, SettingsFlags};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -22,16 +22,16 @@ Exit codes:
 /// What to do with the settings.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct ConfigOptions {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Show every setting, what it is now, and where that comes from.
     #[command(after_help = EXIT_CODES)]
-    Show(Flags),
+    Show(SettingsFlags),
     /// Open the file in your editor, as VISUAL or EDITOR says, and check it afterwards.
     #[command(after_help = EXIT_CODES)]
     Edit,
@@ -43,24 +43,25 @@ enum Command {
     Path,
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &ConfigOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::Show(flags) => show(&settings::load(flags)?)?,
-        Command::Edit => return edit(),
-        Command::Check => return check(&settings::path()?),
-        Command::Path => tell(&name_of(&settings::path()?))?,
+        ConfigCommand::Show(flags) => show(&settings::load(flags)?)?,
+        ConfigCommand::Edit => return edit(),
+        ConfigCommand::Check => return check(&settings::path()?),
+        ConfigCommand::Path => tell(&name_of(&settings::path()?))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(effective: &Effective) -> Result<(), Failure> {
+fn show(effective: &EffectiveSettings) -> Result<(), CommandFailure> {
     let table = toml::Table::try_from(&effective.settings).unwrap_or_default();
     for key in KEYS {
         let found = table.get(key.table).and_then(|it| it.get(key.name));
         let origin = effective.origin(key);
         let value = match (found, key.value) {
-            (_, Value::Example(_, otherwise)) if origin == Origin::Default => otherwise.to_owned(),
+            (_, SettingValue::Example(_, otherwise)) if origin == SettingOrigin::Default => {
+                otherwise.to_owned()
+            }
             (Some(value), _) => aaep::printable(&value.to_string()).into_owned(),
             (None, _) => "not set".to_owned(),
         };
@@ -76,23 +77,23 @@ fn show(effective: &Effective) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name_of_key(key: &Key) -> String {
+fn name_of_key(key: &SettingKey) -> String {
     format!("{} {}", key.table, key.name)
 }
 
-fn words(origin: &Origin) -> String {
+fn words(origin: &SettingOrigin) -> String {
     match origin {
-        Origin::Default => "by default".to_owned(),
-        Origin::File => "from the file".to_owned(),
-        Origin::Environment(name) => format!("from the variable {name}"),
-        Origin::Flag(name) => format!("from the flag {name}"),
+        SettingOrigin::Default => "by default".to_owned(),
+        SettingOrigin::File => "from the file".to_owned(),
+        SettingOrigin::Environment(name) => format!("from the variable {name}"),
+        SettingOrigin::Flag(name) => format!("from the flag {name}"),
     }
 }
 
-fn rule_in_words(rule: &Rule) -> String {
+fn rule_in_words(rule: &AnswerRule) -> String {
     let does = match rule.answer {
-        Answer::Accept => "accepts",
-        Answer::Reject => "rejects",
+        RuleAnswer::Accept => "accepts",
+        RuleAnswer::Reject => "rejects",
     };
     let plain = |text: &Option<String>, otherwise: &str| {
         text.as_deref().map_or_else(|| otherwise.to_owned(), |it| aaep::printable(it).into_owned())
@@ -105,7 +106,7 @@ fn rule_in_words(rule: &Rule) -> String {
     )
 }
 
-fn check(path: &Path) -> Result<ExitCode, Failure> {
+fn check(path: &Path) -> Result<ExitCode, CommandFailure> {
     let Some(text) = settings::read(path)? else {
         tell(&format!(
             "There is no file {}, so all settings are at their defaults. To begin one: aaep config edit",
@@ -113,14 +114,14 @@ fn check(path: &Path) -> Result<ExitCode, Failure> {
         ))?;
         return Ok(ExitCode::SUCCESS);
     };
-    match settings::effective(&text, |_| None, &Flags::default()) {
+    match settings::effective(&text, |_| None, &SettingsFlags::default()) {
         Ok(effective) => {
             let rules = count(effective.settings.rules.len() as u64, "rule");
             tell(&format!("{} can be used. It has {rules}.", name_of(path)))?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(wrong) => {
-            for it in &wrong {
+        Err(problems) => {
+            for it in &problems {
                 tell(&it.in_file(path))?;
             }
             tell("The file is not used until that is mended. To mend it: aaep config edit")?;
@@ -129,26 +130,26 @@ fn check(path: &Path) -> Result<ExitCode, Failure> {
     }
 }
 
-fn edit() -> Result<ExitCode, Failure> {
+fn edit() -> Result<ExitCode, CommandFailure> {
     let path = settings::path()?;
     begin(&path)?;
     let mut editor = editor(&path)?;
     let name = aaep::printable(&editor.get_program().to_string_lossy()).into_owned();
     let status = editor.arg(&path).status().map_err(|error| {
         let what = format!("the editor {name} could not be started: {}", reason(&error));
-        Failure::new(what, "Say which one with the variable EDITOR.")
+        CommandFailure::new(what, "Say which one with the variable EDITOR.")
     })?;
     if !status.success() {
         let what = format!("the editor {name} did not end well");
-        return Err(Failure::new(what, "See what is in the file with: aaep config check"));
+        return Err(CommandFailure::new(what, "See what is in the file with: aaep config check"));
     }
     check(&path)
 }
 
-/// Begins a file with every setting explained and none set, if there is none.
-fn begin(path: &PathBuf) -> Result<(), Failure> {
+/// Creates a file with every setting explained and none set, unless there is one already.
+fn begin(path: &PathBuf) -> Result<(), CommandFailure> {
     let next = "Look at the rights of its folder.";
-    let failed = |error: &io::Error| Failure::of_file("write", path, error, next);
+    let failed = |error: &io::Error| CommandFailure::of_file("write", path, error, next);
     if let Some(folder) = path.parent() {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
@@ -170,15 +171,15 @@ fn begin(path: &PathBuf) -> Result<(), Failure> {
     }
 }
 
-/// The editor of the person, with what it is given. There is no shell.
-fn editor(path: &Path) -> Result<Process, Failure> {
+/// The person's editor with its arguments, run without a shell.
+fn editor(path: &Path) -> Result<Command, CommandFailure> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let line = set("VISUAL").or_else(|| set("EDITOR")).ok_or_else(|| {
         let next = format!("Set EDITOR, or edit {} yourself.", name_of(path));
-        Failure::new("neither VISUAL nor EDITOR says which editor is yours", next)
+        CommandFailure::new("neither VISUAL nor EDITOR says which editor is yours", next)
     })?;
     let mut words = line.split_whitespace();
-    let mut editor = Process::new(words.next().unwrap_or_default());
+    let mut editor = Command::new(words.next().unwrap_or_default());
     editor.args(words);
     Ok(editor)
 }

@@ -1,4 +1,4 @@
-//! How the program speaks: plain lines, errors with a next step, nothing foreign unescaped.
+//! How the program talks to people: plain lines, errors with a next step, untrusted text escaped.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -7,87 +7,88 @@ use std::path::Path;
 /// The exit code when something could not be done.
 pub(crate) const COULD_NOT: u8 = 2;
 
-/// Something could not be done, and what to try next.
+/// A command could not be carried out; `next` says what to try.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     what: String,
     next: String,
     is_reader_gone: bool,
 }
 
-impl Failure {
+impl CommandFailure {
     pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Failure { what: what.into(), next: next.into(), is_reader_gone: false }
+        CommandFailure { what: what.into(), next: next.into(), is_reader_gone: false }
     }
 
-    /// What a library says in whole sentences, of which the last is the next step; or else this one.
+    /// Splits the sentences of a library's error: the last one is the next step, if there are several; otherwise
+    /// `next` is.
     pub(crate) fn of_sentences(text: &str, next: &str) -> Self {
         match text.rsplit_once(". ") {
-            Some((what, last)) => Failure::new(what, last),
-            None => Failure::new(text.strip_suffix('.').unwrap_or(text), next),
+            Some((what, last)) => CommandFailure::new(what, last),
+            None => CommandFailure::new(text.strip_suffix('.').unwrap_or(text), next),
         }
     }
 
-    /// What could not be done, without the next step.
+    /// What failed, without the next step.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
 
-    /// A file could not be used.
+    /// The failure for a file that could not be used.
     pub(crate) fn of_file(verb: &str, path: &Path, error: &io::Error, next: &str) -> Self {
-        Failure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
+        CommandFailure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
     }
 
-    /// Standard output could not be written to.
+    /// The failure for standard output that could not be written to.
     pub(crate) fn of_output(error: &io::Error) -> Self {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot write the report: {}", reason(error)),
             "Send the output somewhere with room.",
         )
         .of_writing(error.kind())
     }
 
-    /// The same failure, with the way in which standard output could not be written to.
+    /// Adds how writing to standard output failed.
     pub(crate) fn of_writing(mut self, kind: io::ErrorKind) -> Self {
         self.is_reader_gone = kind == io::ErrorKind::BrokenPipe;
         self
     }
 
-    /// Whether all that happened is that the program that reads our output has ended, as in `aaep … | head`.
-    /// There is nothing to complain about and nobody to tell.
+    /// Whether the only problem is that the program reading our output has ended, as in `aaep … | head`. Then there
+    /// is nothing to report and nobody to report it to.
     pub(crate) fn is_reader_gone(&self) -> bool {
         self.is_reader_gone
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}. {}", self.what, self.next)
     }
 }
 
-/// An error of the system in words, without its number.
+/// A system error in words, without its number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// The name of a file, fit for a terminal.
+/// The name of a file, safe to print on a terminal.
 pub(crate) fn name_of(path: &Path) -> String {
     aaep::printable(&path.to_string_lossy()).into_owned()
 }
 
-/// JSON in ASCII over several lines, so that no character of someone else's text steers a terminal.
+/// JSON in ASCII over several lines, so that untrusted text cannot control a terminal.
 pub(crate) fn ascii_json(value: &serde_json::Value) -> String {
     ascii(&format!("{value:#}"))
 }
 
-/// The same on one line.
+/// JSON in ASCII on one line.
 pub(crate) fn ascii_json_line(value: &serde_json::Value) -> String {
     ascii(&value.to_string())
 }
 
-/// Writes JSON with escapes for all that is not plain ASCII, which is within strings alone.
+/// Escapes everything that is not plain ASCII. In JSON, that occurs only within strings.
 fn ascii(json: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(json.len());
@@ -103,19 +104,19 @@ fn ascii(json: &str) -> String {
     out
 }
 
-/// Says on standard error what could not be done. If even that fails, the exit code still tells.
-pub(crate) fn complain(failure: &Failure) {
+/// Reports a failure on standard error. If that fails too, the exit code still tells.
+pub(crate) fn complain(failure: &CommandFailure) {
     if !failure.is_reader_gone() {
         say(&format!("aaep: {failure}"));
     }
 }
 
-/// Says a line on standard error.
+/// Prints a line on standard error.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Whether a line may be drawn over again: on a terminal, for someone who did not ask for plain lines.
+/// Whether a line may be redrawn: only on a terminal, and only if the person did not ask for plain lines.
 pub(crate) fn may_redraw() -> bool {
     let asked_for_plain = ["NO_COLOR", "ACCESSIBLE"]
         .iter()
@@ -124,7 +125,7 @@ pub(crate) fn may_redraw() -> bool {
     io::stderr().is_terminal() && !asked_for_plain && !is_dumb
 }
 
-/// A number with commas between the thousands, as voices read it best.
+/// A number with commas between the thousands, which voices read best.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
@@ -156,14 +157,14 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_gone_is_told_from_a_full_disk() {
-        let of = |kind: io::ErrorKind| Failure::of_output(&kind.into()).is_reader_gone();
+        let of = |kind: io::ErrorKind| CommandFailure::of_output(&kind.into()).is_reader_gone();
         assert!(of(io::ErrorKind::BrokenPipe));
         assert!(!of(io::ErrorKind::StorageFull));
     }
 
     #[test]
     fn sentences_stay_as_they_are() {
-        let text = |said| Failure::of_sentences(said, "Help.").to_string();
+        let text = |said| CommandFailure::of_sentences(said, "Help.").to_string();
         assert_eq!(
             text("It failed: no. 7. Run: chmod 600 x"),
             "It failed: no. 7. Run: chmod 600 x"

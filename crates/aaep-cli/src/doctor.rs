@@ -1,7 +1,7 @@
-//! `aaep doctor`: says what of listening works here, and what to do about what does not.
+//! `aaep doctor`: checks which ways of listening work on this machine, and says how to fix the others.
 //!
-//! Every device is tried, with a sentence that the person can hear and feel. Only what the person wants and does
-//! not have is an error.
+//! It tries every device with a sentence that the person can hear or feel. Only a device that the person wants and
+//! that does not work is an error.
 
 mod devices;
 
@@ -14,11 +14,11 @@ use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::console::{Failure, ascii_json_line};
-use crate::hubs::{Addresses, Hub, HubFlags, OldForms};
+use crate::console::{CommandFailure, ascii_json_line};
+use crate::hubs::{HubAddresses, HubFlags, HubTarget, OldForms};
 use crate::keys::tell;
 use crate::listen;
-use crate::settings::{self, Flags, Settings};
+use crate::settings::{self, SettingsFlags, UserSettings};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -26,23 +26,23 @@ Exit codes:
   1  something that you want does not work; it is said which, and what to do
   2  it could not be done: wrong usage";
 
-/// How long a goodbye to the hub may take.
+/// How long closing the subscription may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// In which order things are listed for programs and in the sum.
+/// The order of the findings in JSON and in the summary.
 const ORDER: [&str; 7] = ["settings", "hub", "lines", "speech", "braille", "desktop", "sounds"];
 
 /// What to look at.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorOptions {
     #[command(flatten)]
     old: OldForms,
     #[command(flatten)]
     hub: HubFlags,
     #[command(flatten)]
-    flags: Flags,
+    flags: SettingsFlags,
     /// You want speech, whatever the settings say.
     #[arg(long)]
     speech: bool,
@@ -60,23 +60,23 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What was found about one thing.
+/// The result of one check.
 #[derive(Debug)]
-struct Finding {
+struct DoctorFinding {
     name: &'static str,
     is_wanted: bool,
-    /// What was seen or heard; or why it does not work, and what to do. In sentences for people.
+    /// What was seen or heard; or why it does not work and what to do. In sentences for people.
     works: Result<String, String>,
 }
 
-/// Says what was found as soon as it is known; to programs all at once, at the end.
-struct Report {
+/// Prints each finding as soon as it is known; as JSON, all of them at the end.
+struct DoctorReport {
     is_json: bool,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
 }
 
-impl Report {
-    fn add(&mut self, finding: Finding) -> Result<(), Failure> {
+impl DoctorReport {
+    fn add(&mut self, finding: DoctorFinding) -> Result<(), CommandFailure> {
         if !self.is_json {
             tell(&finding.said())?;
         }
@@ -84,13 +84,13 @@ impl Report {
         Ok(())
     }
 
-    /// The sum, always in the same order. Whether all that the person wants works.
-    fn finish(mut self) -> Result<bool, Failure> {
+    /// Prints the summary, always in the same order. Returns whether everything that the person wants works.
+    fn finish(mut self) -> Result<bool, CommandFailure> {
         let place = |name: &str| ORDER.iter().position(|it| name.starts_with(it));
         self.findings.sort_by_key(|it| place(it.name));
         let is_well = self.findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
         if self.is_json {
-            let checks: Vec<_> = self.findings.iter().map(Finding::json).collect();
+            let checks: Vec<_> = self.findings.iter().map(DoctorFinding::json).collect();
             tell(&ascii_json_line(&json!({ "all_wanted_work": is_well, "checks": checks })))?;
         } else {
             tell(&summary(&self.findings))?;
@@ -99,21 +99,21 @@ impl Report {
     }
 }
 
-/// Looks at everything and says what was found.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Checks everything and reports the findings.
+pub(crate) fn run(arguments: &DoctorOptions) -> Result<ExitCode, CommandFailure> {
     arguments.old.refuse("doctor")?;
-    let loaded = settings::load(&arguments.hub.beside(&arguments.flags));
+    let loaded = settings::load(&arguments.hub.added_to(&arguments.flags));
     let found = match &loaded {
         Ok(_) => Ok("They can be used.".to_owned()),
         Err(failure) => Err(sentence(failure)),
     };
-    let mut report = Report { is_json: arguments.json, findings: Vec::new() };
-    report.add(Finding { name: "settings", is_wanted: true, works: found })?;
-    // With settings that cannot be used, the usual ones show what works, at the hub that was named here.
+    let mut report = DoctorReport { is_json: arguments.json, findings: Vec::new() };
+    report.add(DoctorFinding { name: "settings", is_wanted: true, works: found })?;
+    // If the settings cannot be used, check with the defaults, at the hub named on the command line.
     let mut settings = loaded.map_or_else(
         |_| {
-            let mut usual = Settings::default();
-            usual.listen.hub = arguments.hub.said().map(|said| Addresses::read(&said));
+            let mut usual = UserSettings::default();
+            usual.listen.hub = arguments.hub.said().map(|said| HubAddresses::read(&said));
             usual
         },
         |it| it.settings,
@@ -127,9 +127,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if report.finish()? { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Whether the hubs let this person listen.
-fn hub(arguments: &Arguments, settings: &Settings) -> Result<Finding, Failure> {
-    let found = |name, works| Finding { name, is_wanted: true, works };
+/// Checks whether the person can listen at the hubs.
+fn hub(
+    arguments: &DoctorOptions,
+    settings: &UserSettings,
+) -> Result<DoctorFinding, CommandFailure> {
+    let found = |name, works| DoctorFinding { name, is_wanted: true, works };
     let hubs = match arguments.hub.hubs(&settings.listen) {
         Ok(hubs) => hubs,
         Err(failure) => return Ok(found("hubs", Err(sentence(&failure)))),
@@ -142,11 +145,14 @@ fn hub(arguments: &Arguments, settings: &Settings) -> Result<Finding, Failure> {
     Ok(found(name, if is_well { Ok(said) } else { Err(said) }))
 }
 
-/// Tries all of them at once.
-fn reach(hubs: &[Hub], settings: &Settings) -> Result<Vec<Result<String, String>>, Failure> {
+/// Tries all hubs at the same time.
+fn reach(
+    hubs: &[HubTarget],
+    settings: &UserSettings,
+) -> Result<Vec<Result<String, String>>, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error: io::Error| {
-        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let found = runtime.block_on(async {
         let tasks: Vec<_> = hubs
@@ -165,15 +171,15 @@ fn reach(hubs: &[Hub], settings: &Settings) -> Result<Vec<Result<String, String>
     Ok(found)
 }
 
-async fn try_one(hub: Hub, wishes: Wishes) -> Result<String, String> {
+async fn try_one(hub: HubTarget, wishes: Wishes) -> Result<String, String> {
     let subscriber = listen::reach(&hub.address, wishes).await.map_err(|it| sentence(&it))?;
-    // A goodbye that cannot be said in time is one without a word.
+    // If the goodbye takes too long, leave without it.
     let _ = timeout(GOODBYE, subscriber.close(None)).await;
     Ok(format!("You can listen at {}.", aaep::printable(&hub.address)))
 }
 
 /// A failure as sentences that begin with a capital letter.
-fn sentence(failure: &Failure) -> String {
+fn sentence(failure: &CommandFailure) -> String {
     let text = failure.to_string();
     let mut characters = text.chars();
     characters
@@ -181,7 +187,7 @@ fn sentence(failure: &Failure) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-impl Finding {
+impl DoctorFinding {
     fn is_plural(&self) -> bool {
         self.name.ends_with('s')
     }
@@ -205,7 +211,7 @@ impl Finding {
     }
 }
 
-fn summary(findings: &[Finding]) -> String {
+fn summary(findings: &[DoctorFinding]) -> String {
     let missing = findings.iter().filter(|it| it.is_wanted && it.works.is_err());
     let names: Vec<&str> = missing.map(|it| it.name).collect();
     match names.as_slice() {
@@ -221,9 +227,9 @@ fn summary(findings: &[Finding]) -> String {
 mod tests {
     use super::*;
 
-    fn finding(name: &'static str, is_wanted: bool, works: bool) -> Finding {
+    fn finding(name: &'static str, is_wanted: bool, works: bool) -> DoctorFinding {
         let works = if works { Ok("Heard.".to_owned()) } else { Err("Broken.".to_owned()) };
-        Finding { name, is_wanted, works }
+        DoctorFinding { name, is_wanted, works }
     }
 
     #[test]

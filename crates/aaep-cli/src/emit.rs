@@ -1,7 +1,7 @@
 //! `aaep emit`: publishes events to a hub, from a file, from standard input, or in short forms.
 //!
-//! It sits in the hooks of agents, so it is quick: no runtime is started, and one event is one request. `short` has the
-//! short forms, `stream` tells what comes on standard input while it comes.
+//! Hooks of agents run it, so it is quick: it starts no runtime, and sends one request per event. `short` has the
+//! short forms, `stream` publishes standard input while it arrives.
 
 mod short;
 mod stream;
@@ -15,13 +15,13 @@ use aaep::{EventType, printable};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::agent::{Refusal, Speaker, publish};
-use crate::console::{self, Failure, ascii_json_line, name_of};
-use crate::http::Client;
+use crate::agent::{EventRefusal, SpeakerFlags, publish};
+use crate::console::{self, CommandFailure, ascii_json_line, name_of};
+use crate::http::HubClient;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
-use crate::split::{Found, Splitter};
-use short::{Short, Tells};
+use crate::split::{FoundPiece, MessageSplitter};
+use short::{EmitCommand, PrintedId};
 
 const EXIT_CODES: &str = "\
 In a script:
@@ -36,23 +36,23 @@ An event needs a type and its own fields; the hub fills in ids, times and the re
   1  the hub refused something; what and why stands on standard error
   2  it could not be done: wrong usage, no hub, or a file that cannot be read";
 
-/// How many events of a file go in one request.
+/// How many events of a file are sent in one request.
 const MAX_EVENTS: usize = 64;
 
-/// About how many bytes of events of a file go in one request.
+/// About how many bytes of events of a file are sent in one request.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// What to publish.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, subcommand_negates_reqs = true)]
-pub(crate) struct Arguments {
+pub(crate) struct EmitOptions {
     #[command(subcommand)]
-    short: Option<Short>,
+    short: Option<EmitCommand>,
     /// A file with one event, an array, or one event a line; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    speaker: Speaker,
+    speaker: SpeakerFlags,
     #[command(flatten)]
     hub: HubFlags,
     /// Print what the hub answered as JSON, one line for each event.
@@ -60,26 +60,26 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Publishes it and says what became of it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Publishes events and reports the hub's answers.
+pub(crate) fn run(arguments: &EmitOptions) -> Result<ExitCode, CommandFailure> {
     let client = arguments.hub.agent_client()?;
     let speaker = arguments.speaker.without_empty();
-    let mut report = Report { json: arguments.json, refused: 0 };
+    let mut report = EmitReport { json: arguments.json, refused: 0 };
     match (&arguments.short, &arguments.file) {
-        (Some(Short::Stream { text: None, output, .. }), None) => {
+        (Some(EmitCommand::Stream { text: None, output, .. }), None) => {
             stream::run(&client, &speaker, output.as_deref(), &mut report)?;
         }
         (Some(short), None) => {
             let answers = publish(&client, &short.events(&speaker)?)?;
-            let named = |answer: Result<Value, Refusal>| {
+            let named = |answer: Result<Value, EventRefusal>| {
                 answer.map_err(|refusal| refusal.in_terms_of(&short.typed()))
             };
-            report.tell(answers.into_iter().map(named).collect(), short.tells(), &[])?;
+            report.tell(answers.into_iter().map(named).collect(), short.printed_id(), &[])?;
         }
         (None, Some(file)) => from_file(file, &speaker, &client, &mut report)?,
         _ => {
             let next = "Name a file, or use a short form such as: aaep emit say \"Done.\"";
-            return Err(Failure::new("a file and a short form do not go together", next));
+            return Err(CommandFailure::new("a file and a short form do not go together", next));
         }
     }
     Ok(if report.refused == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -87,12 +87,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn from_file(
     path: &Path,
-    speaker: &Speaker,
-    client: &Client,
-    report: &mut Report,
-) -> Result<(), Failure> {
+    speaker: &SpeakerFlags,
+    client: &HubClient,
+    report: &mut EmitReport,
+) -> Result<(), CommandFailure> {
     let next = "Check the name, or pass - to read standard input.";
-    let unreadable = |error: io::Error| Failure::of_file("read", path, &error, next);
+    let unreadable = |error: io::Error| CommandFailure::of_file("read", path, &error, next);
     if path.as_os_str() == "-" {
         if io::stdin().is_terminal() {
             console::say("Reading events from standard input, one a line; end with Control-D.");
@@ -102,21 +102,21 @@ fn from_file(
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.is_dir() {
         let what = format!("{} is a folder", name_of(path));
-        return Err(Failure::new(what, "Name the file in it that you mean."));
+        return Err(CommandFailure::new(what, "Name the file in it that you mean."));
     }
     from_stream(file, MAX_EVENTS, &|it| fill(it, speaker), client, report, &unreadable)
 }
 
-/// Publishes events as they come, so many at a time.
+/// Publishes events as they arrive, up to `at_a_time` in one request.
 fn from_stream(
     source: impl Read,
     at_a_time: usize,
     filled: &impl Fn(Value) -> Value,
-    client: &Client,
-    report: &mut Report,
-    unreadable: &impl Fn(io::Error) -> Failure,
-) -> Result<(), Failure> {
-    let mut splitter = Splitter::new(source);
+    client: &HubClient,
+    report: &mut EmitReport,
+    unreadable: &impl Fn(io::Error) -> CommandFailure,
+) -> Result<(), CommandFailure> {
+    let mut splitter = MessageSplitter::new(source);
     let mut found_any = false;
     while let Some(batch) = splitter.next().map_err(unreadable)? {
         let (mut lines, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -124,41 +124,45 @@ fn from_stream(
             found_any = true;
             match event_of(&found) {
                 Ok(event) => {
-                    bytes += if let Found::Message(text) = found { text.len() } else { 0 };
+                    bytes += if let FoundPiece::Message(text) = found { text.len() } else { 0 };
                     lines.push(line);
                     waiting.push(filled(event));
                 }
                 Err(problem) => report.complain(line, &problem),
             }
             if waiting.len() >= at_a_time || bytes >= MAX_BYTES {
-                report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
+                report.tell(publish(client, &waiting)?, PrintedId::EventId, &lines)?;
                 (lines, waiting, bytes) = (Vec::new(), Vec::new(), 0);
             }
         }
         if !waiting.is_empty() {
-            report.tell(publish(client, &waiting)?, Tells::EventId, &lines)?;
+            report.tell(publish(client, &waiting)?, PrintedId::EventId, &lines)?;
         }
     }
-    if found_any { Ok(()) } else { Err(Failure::new("there is no event", "Check the file.")) }
+    if found_any {
+        Ok(())
+    } else {
+        Err(CommandFailure::new("there is no event", "Check the file."))
+    }
 }
 
-/// The event that stands there, or why there is none.
-fn event_of(found: &Found<'_>) -> Result<Value, String> {
+/// The event in this piece, or why it is not one.
+fn event_of(found: &FoundPiece<'_>) -> Result<Value, String> {
     let text = match found {
-        Found::Message(text) => text,
-        Found::Fault(fault) => return Err((*fault).to_owned()),
+        FoundPiece::Message(text) => text,
+        FoundPiece::Fault(fault) => return Err((*fault).to_owned()),
     };
     let event: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let kind = event["type"].as_str().ok_or("it has no type")?;
-    // Recordings hold handshakes and replies too, which are not for an agent to say.
+    // Recordings also contain handshakes and replies, which an agent may not publish.
     match EventType::parse(kind) {
         Ok(_) => Ok(event),
         Err(_) => Err(format!("{kind} is no type of event")),
     }
 }
 
-/// Names the speaker and the session where an event does not.
-fn fill(mut event: Value, speaker: &Speaker) -> Value {
+/// Adds the producer and the session to an event that lacks them.
+fn fill(mut event: Value, speaker: &SpeakerFlags) -> Value {
     if event.get("producer").is_none() {
         event["producer"] = json!({ "agent_id": speaker.name() });
     }
@@ -169,24 +173,24 @@ fn fill(mut event: Value, speaker: &Speaker) -> Value {
     event
 }
 
-/// Says what became of events, and counts what was refused.
-struct Report {
+/// Reports the hub's answers and counts the refusals.
+struct EmitReport {
     json: bool,
     refused: u64,
 }
 
-impl Report {
-    /// With the lines on which the events stand, where they have some.
+impl EmitReport {
+    /// Reports answers. `lines` are the lines of the events in their file, if there is one.
     fn tell(
         &mut self,
-        answers: Vec<Result<Value, Refusal>>,
-        tells: Tells,
+        answers: Vec<Result<Value, EventRefusal>>,
+        printed_id: PrintedId,
         lines: &[u64],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         for (at, answer) in answers.into_iter().enumerate() {
-            let key = match tells {
-                Tells::SessionId => "session_id",
-                Tells::EventId => "event_id",
+            let key = match printed_id {
+                PrintedId::SessionId => "session_id",
+                PrintedId::EventId => "event_id",
             };
             match answer {
                 Ok(answer) if self.json => tell(&ascii_json_line(&answer))?,
@@ -216,20 +220,25 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn speaker(session: Option<&str>) -> Speaker {
+    fn speaker(session: Option<&str>) -> SpeakerFlags {
         let session = session.map(str::to_owned);
-        Speaker { agent: Some("tidy".into()), project: None, session, language: Some("en".into()) }
+        SpeakerFlags {
+            agent: Some("tidy".into()),
+            project: None,
+            session,
+            language: Some("en".into()),
+        }
     }
 
     #[test]
     fn what_is_no_event_is_named() {
-        let problem = |text: &str| event_of(&Found::Message(text.as_bytes())).expect_err(text);
+        let problem = |text: &str| event_of(&FoundPiece::Message(text.as_bytes())).expect_err(text);
         let request = r#"{"type":"subscription.request"}"#;
         assert_eq!(problem(request), "subscription.request is no type of event");
         assert_eq!(problem("{}"), "it has no type");
         assert_eq!(problem("[1]"), "it has no type");
-        assert!(event_of(&Found::Message(b"{")).is_err());
-        assert!(event_of(&Found::Message(br#"{"type":"lumen:lamp.lit"}"#)).is_ok());
+        assert!(event_of(&FoundPiece::Message(b"{")).is_err());
+        assert!(event_of(&FoundPiece::Message(br#"{"type":"lumen:lamp.lit"}"#)).is_ok());
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! What `aaep listen`, `aaep attention` and `aaep answer` say to the person, in English, so that it can be translated in
-//! one place. Help and errors of commands stand with their commands; the sentences about agents are those of
-//! `aaep-announce`.
+//! What `aaep listen`, `aaep attention` and `aaep answer` say to the person, in English, so that it can be translated
+//! in one place. Help and errors are in the files of their commands; sentences about agents are in `aaep-announce`.
 //!
-//! `asks` describes questions that wait, `answers` says what came of an answer, `hubs` is about hubs, devices and rules
-//! while listening, `telling` about what agents are told, `typing` about what the person typed.
+//! `asks` describes pending questions, `answers` the results of answers, `hubs` is about hubs, devices and rules
+//! while listening, `telling` about instructions to agents, `typing` about what the person typed.
 
 pub(crate) mod answers;
 pub(crate) mod asks;
@@ -15,13 +14,13 @@ use std::time::Duration;
 
 use crate::console::count;
 
-/// A time in the two largest units that it has.
+/// A duration in its two largest units.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts = [
         (seconds / 3600, "hour"),
         (seconds / 60 % 60, "minute"),
-        // Nobody waits for the seconds of an hour.
+        // From one hour on, seconds are left out.
         (if seconds < 3600 { seconds % 60 } else { 0 }, "second"),
     ];
     let said: Vec<String> = parts

@@ -1,7 +1,7 @@
-//! A small HTTP/1.1 client for talking to a hub: one request and one answer on a connection of its own.
+//! A small HTTP/1.1 client for talking to a hub: one request and one answer per connection.
 //!
-//! It blocks and starts no runtime, because it sits in the hooks of agents, where every millisecond
-//! counts. What comes back is bounded in size and time. Plain HTTP never leaves this machine (ruling 28).
+//! It blocks and starts no runtime, because hooks of agents run it and every millisecond counts. Answers are bounded
+//! in size and time. Plain HTTP never leaves this machine (ruling 28).
 
 mod answer;
 
@@ -19,30 +19,29 @@ use aaep_trust::fetch::Address;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-pub(crate) use answer::{Answer, Pieces};
+pub(crate) use answer::{BodyPieces, HubAnswer};
 
-/// How long one of several addresses of a host may take to answer the call.
+/// How long connecting to one of several addresses of a host may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many addresses of a host are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// One request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'r> {
+pub(crate) struct HubRequest<'r> {
     pub(crate) method: &'static str,
-    /// With its query, from the first slash on.
+    /// The path with its query, from the first slash on.
     pub(crate) path: &'r str,
     /// Content type and body.
     pub(crate) body: Option<(&'static str, &'r [u8])>,
-    /// How long the whole may take.
+    /// How long the whole exchange may take.
     pub(crate) timeout: Duration,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// Nobody is there.
+    /// No server accepts the connection.
     NotReached(io::Error),
     /// Plain HTTP would leave this machine.
     PlainHttp,
@@ -50,13 +49,13 @@ pub(crate) enum NoAnswer {
     Tls(String),
     /// The connection ended or took too long before the answer was complete.
     CutOff(io::Error),
-    /// What came is not HTTP, or more than is taken.
+    /// The answer is not HTTP, or exceeds a limit.
     NotHttp(&'static str),
 }
 
 impl NoAnswer {
     /// Whether the same request may succeed later.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, NoAnswer::NotReached(_) | NoAnswer::CutOff(_))
     }
 }
@@ -74,74 +73,73 @@ impl fmt::Display for NoAnswer {
     }
 }
 
-/// Talks to one server.
+/// A client for one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
-    server: Server,
-    /// The secret for `Authorization: Bearer`. It has visible ASCII only.
+pub(crate) struct HubClient {
+    server: ServerAddress,
+    /// The secret for `Authorization: Bearer`. Visible ASCII only.
     token: Option<String>,
 }
 
-/// Where a server is.
 #[derive(Debug, Clone)]
-enum Server {
+enum ServerAddress {
     Net(Address),
     /// A socket on this machine.
     #[cfg(unix)]
     Local(PathBuf),
 }
 
-impl Client {
-    /// A client for the server at this address. A token with anything but visible ASCII is none.
+impl HubClient {
+    /// A client for the server at this address. A token that is not visible ASCII is ignored.
     pub(crate) fn new(address: Address, token: Option<String>) -> Self {
-        Client { server: Server::Net(address), token: token.filter(|it| is_token(it)) }
+        HubClient { server: ServerAddress::Net(address), token: token.filter(|it| is_token(it)) }
     }
 
     /// A client for the server on a local socket.
     #[cfg(unix)]
     pub(crate) fn local(path: PathBuf, token: Option<String>) -> Self {
-        Client { server: Server::Local(path), token: token.filter(|it| is_token(it)) }
+        HubClient { server: ServerAddress::Local(path), token: token.filter(|it| is_token(it)) }
     }
 
-    /// Where the server is, for people.
+    /// The server's address, for people.
     pub(crate) fn origin(&self) -> String {
         match &self.server {
-            Server::Net(address) => address.origin(),
+            ServerAddress::Net(address) => address.origin(),
             #[cfg(unix)]
-            Server::Local(path) => format!("unix:{}", path.display()),
+            ServerAddress::Local(path) => format!("unix:{}", path.display()),
         }
     }
 
-    /// Sends a request and reads its answer.
-    pub(crate) fn send(&self, request: &Request<'_>) -> Result<Answer, NoAnswer> {
+    /// Sends a request and reads the whole answer.
+    pub(crate) fn send(&self, request: &HubRequest<'_>) -> Result<HubAnswer, NoAnswer> {
         let mut stream = self.open(request.timeout)?;
         let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
         match answer::read(&mut stream) {
-            // A server that refuses the body early answers all the same.
+            // A server that refuses the body early still answers.
             Err(NoAnswer::CutOff(error)) => Err(NoAnswer::CutOff(sent.err().unwrap_or(error))),
             other => other,
         }
     }
 
-    /// Sends a request whose answer goes on and on.
-    pub(crate) fn stream(&self, request: &Request<'_>) -> Result<Pieces, NoAnswer> {
+    /// Sends a request whose answer is read piece by piece.
+    pub(crate) fn stream(&self, request: &HubRequest<'_>) -> Result<BodyPieces, NoAnswer> {
         let mut stream = self.open(request.timeout)?;
         let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
         sent.map_err(NoAnswer::CutOff)?;
-        Pieces::read(stream)
+        BodyPieces::read(stream)
     }
 
-    fn open(&self, timeout: Duration) -> Result<Box<dyn Connection>, NoAnswer> {
+    fn open(&self, timeout: Duration) -> Result<Box<dyn HubStream>, NoAnswer> {
         let until = Instant::now() + timeout;
         let address = match &self.server {
-            Server::Net(address) => address,
+            ServerAddress::Net(address) => address,
             #[cfg(unix)]
-            Server::Local(path) => {
+            ServerAddress::Local(path) => {
                 let stream = UnixStream::connect(path).map_err(NoAnswer::NotReached)?;
-                return Ok(Box::new(Timed { stream, until }));
+                return Ok(Box::new(TimedStream { stream, until }));
             }
         };
-        let stream = Timed { stream: connect(address, until)?, until };
+        let stream = TimedStream { stream: connect(address, until)?, until };
         if !address.is_https() {
             return Ok(Box::new(stream));
         }
@@ -152,12 +150,12 @@ impl Client {
         Ok(Box::new(StreamOwned::new(connection, stream)))
     }
 
-    /// The request as it goes over the wire, in one piece so that it goes in one packet if it can.
-    fn text_of(&self, request: &Request<'_>) -> Vec<u8> {
+    /// The encoded request, in one piece so that it fits into one packet if possible.
+    fn text_of(&self, request: &HubRequest<'_>) -> Vec<u8> {
         let (prefix, host) = match &self.server {
-            Server::Net(address) => (address.path(), address.authority()),
+            ServerAddress::Net(address) => (address.path(), address.authority()),
             #[cfg(unix)]
-            Server::Local(_) => ("", "localhost".to_owned()),
+            ServerAddress::Local(_) => ("", "localhost".to_owned()),
         };
         let prefix = prefix.split('?').next().unwrap_or_default();
         let mut head = format!(
@@ -195,7 +193,7 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, NoAnswer> {
     }
     let found = (address.host(), address.port()).to_socket_addrs();
     let peers = found.map_err(NoAnswer::NotReached)?;
-    // What is called localhost and answers elsewhere gets nothing in the clear.
+    // A host called localhost that resolves elsewhere gets nothing in plain text.
     let may_call = |peer: &SocketAddr| address.is_https() || peer.ip().is_loopback();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
     for peer in peers.filter(may_call).take(MAX_ADDRESSES) {
@@ -211,12 +209,12 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, NoAnswer> {
     Err(NoAnswer::NotReached(last))
 }
 
-/// A connection, in the clear or not.
-trait Connection: Read + Write + Send {}
+/// A connection, encrypted or not.
+trait HubStream: Read + Write + Send {}
 
-impl<T: Read + Write + Send> Connection for T {}
+impl<T: Read + Write + Send> HubStream for T {}
 
-/// The roots of the operating system, as elsewhere in the hub.
+/// Trusts the certificate authorities of the operating system, as elsewhere in the hub.
 fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -232,20 +230,20 @@ fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {
     Ok(Arc::new(config))
 }
 
-/// A connection that ends at a moment, however slowly its bytes trickle.
+/// A connection that ends at a fixed moment, however slowly its bytes arrive.
 #[derive(Debug)]
-struct Timed<S> {
+struct TimedStream<S> {
     stream: S,
     until: Instant,
 }
 
-/// What can be given a time limit.
-trait Limited: Read + Write {
+/// A stream whose reads and writes can be given a time limit.
+trait TimeLimited: Read + Write {
     fn limit_reading(&self, to: Option<Duration>) -> io::Result<()>;
     fn limit_writing(&self, to: Option<Duration>) -> io::Result<()>;
 }
 
-impl Limited for TcpStream {
+impl TimeLimited for TcpStream {
     fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(to)
     }
@@ -256,7 +254,7 @@ impl Limited for TcpStream {
 }
 
 #[cfg(unix)]
-impl Limited for UnixStream {
+impl TimeLimited for UnixStream {
     fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(to)
     }
@@ -266,21 +264,21 @@ impl Limited for UnixStream {
     }
 }
 
-impl<S> Timed<S> {
+impl<S> TimedStream<S> {
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
     }
 }
 
-impl<S: Limited> Read for Timed<S> {
+impl<S: TimeLimited> Read for TimedStream<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.limit_reading(self.left()?)?;
         self.stream.read(buffer)
     }
 }
 
-impl<S: Limited> Write for Timed<S> {
+impl<S: TimeLimited> Write for TimedStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.limit_writing(self.left()?)?;
         self.stream.write(bytes)

@@ -1,8 +1,8 @@
-//! Which hubs are meant: one or several, each with its name for ears and with its own token.
+//! Which hubs a command uses: one or several, each with a name to be spoken and its own token.
 //!
-//! All commands name a hub in the same way: with `--hub`, with `AAEP_HUB`, or in the settings, in this order; without
-//! any of them it is the person's own hub on this machine. `flag` has what stands on command lines, `reach` the way
-//! to a hub over HTTP.
+//! All commands name a hub in the same way: with `--hub`, with `AAEP_HUB`, or in the settings, in this order;
+//! otherwise it is the person's own hub on this machine. `flag` has the command line flags, `reach` the HTTP client
+//! for a hub.
 
 mod flag;
 pub(crate) mod reach;
@@ -11,37 +11,37 @@ use aaep::printable;
 use aaep_transport::link::Target;
 use serde::{Deserialize, Serialize};
 
-use crate::console::{Failure, count};
+use crate::console::{CommandFailure, count};
 use crate::person::key_for;
-use crate::settings::Listen;
+use crate::settings::ListenSettings;
 
 pub(crate) use flag::{HubFlags, OldForms};
 use reach::own_address;
 
-/// How many hubs can be listened to at once.
+/// How many hubs can be listened to at the same time.
 pub(crate) const MAX_HUBS: usize = 16;
 
-/// What an address begins with.
+/// The prefixes that begin an address.
 const WIRES: &[&str] = &["http:", "https:", "ws:", "wss:", "grpc:", "grpcs:", "unix:", "stdio:"];
 
-/// One address or several, as settings have it.
+/// One or several addresses, as written in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected an address such as \"unix:\", or several in brackets")]
-pub(crate) enum Addresses {
+pub(crate) enum HubAddresses {
     One(String),
     Several(Vec<String>),
 }
 
-impl Addresses {
+impl HubAddresses {
     pub(crate) fn list(&self) -> &[String] {
         match self {
-            Addresses::One(address) => std::slice::from_ref(address),
-            Addresses::Several(addresses) => addresses,
+            HubAddresses::One(address) => std::slice::from_ref(address),
+            HubAddresses::Several(addresses) => addresses,
         }
     }
 
-    /// The addresses in a text. A comma stands between two where the name of a wire follows; other commas are part
-    /// of an address.
+    /// Reads the addresses in a text. A comma separates two addresses only if a wire's prefix follows; other commas
+    /// are part of an address.
     pub(crate) fn read(text: &str) -> Self {
         let mut all: Vec<String> = Vec::new();
         for part in text.split(',') {
@@ -55,44 +55,47 @@ impl Addresses {
             }
         }
         match all.as_slice() {
-            [address] => Addresses::One(address.clone()),
-            _ => Addresses::Several(all),
+            [address] => HubAddresses::One(address.clone()),
+            _ => HubAddresses::Several(all),
         }
     }
 }
 
-/// An address with its wire: what begins like the path of a file is a socket.
+/// Adds the wire to an address: a file path is a socket.
 fn with_wire(address: &str) -> String {
     if address.starts_with('/') { format!("unix:{address}") } else { address.to_owned() }
 }
 
-/// A hub.
+/// A hub to connect to, and the token for it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hub {
+pub(crate) struct HubTarget {
     pub(crate) address: String,
-    /// What it is called where there are several.
+    /// Its spoken name, for when there are several.
     pub(crate) name: String,
-    /// What proves to this hub, and to no other, who listens.
+    /// The token for this hub only; no other hub may see it.
     pub(crate) token: Option<String>,
 }
 
-/// The addresses of the hubs that the settings mean, with what was said on the command line.
-fn addresses(listen: &Listen) -> Vec<String> {
+/// The addresses of the hubs in the settings, which include the command line flags.
+fn addresses(listen: &ListenSettings) -> Vec<String> {
     match &listen.hub {
         Some(addresses) => addresses.list().to_vec(),
         None => vec![own_address()],
     }
 }
 
-/// The hubs that a person means. A text of several tokens has one for each, in their order, with commas between.
-pub(crate) fn hubs(listen: &Listen, token: Option<&str>) -> Result<Vec<Hub>, Failure> {
+/// The hubs that the person means. Several tokens are separated by commas, one for each hub in their order.
+pub(crate) fn hubs(
+    listen: &ListenSettings,
+    token: Option<&str>,
+) -> Result<Vec<HubTarget>, CommandFailure> {
     let addresses = addresses(listen);
     let tokens = tokens(token, addresses.len())?;
-    let mut hubs: Vec<Hub> = Vec::new();
+    let mut hubs: Vec<HubTarget> = Vec::new();
     for (address, token) in addresses.into_iter().zip(tokens) {
         if !hubs.iter().any(|it| it.address == address) {
             let token = token.or_else(|| key_for(&address));
-            hubs.push(Hub { name: name(&address), address, token });
+            hubs.push(HubTarget { name: name(&address), address, token });
         }
     }
     if hubs.len() > MAX_HUBS {
@@ -100,14 +103,15 @@ pub(crate) fn hubs(listen: &Listen, token: Option<&str>) -> Result<Vec<Hub>, Fai
             "there are {}, and more than {MAX_HUBS} cannot be listened to",
             count(hubs.len() as u64, "hub")
         );
-        return Err(Failure::new(what, "Name fewer."));
+        return Err(CommandFailure::new(what, "Name fewer."));
     }
     tell_apart(&mut hubs);
     Ok(hubs)
 }
 
-/// A token for each hub. One token is never told to several: who has it can pass for the person at the others.
-fn tokens(token: Option<&str>, hubs: usize) -> Result<Vec<Option<String>>, Failure> {
+/// One token for each hub. A token is never sent to several hubs: each hub that has it could impersonate the person
+/// at the others.
+fn tokens(token: Option<&str>, hubs: usize) -> Result<Vec<Option<String>>, CommandFailure> {
     let Some(token) = token.filter(|it| !it.is_empty()) else { return Ok(vec![None; hubs]) };
     let tokens: Vec<Option<String>> =
         token.split(',').map(|it| Some(it.trim().to_owned()).filter(|it| !it.is_empty())).collect();
@@ -120,10 +124,10 @@ fn tokens(token: Option<&str>, hubs: usize) -> Result<Vec<Option<String>>, Failu
         count(tokens.len() as u64, "token")
     );
     let next = "Give a token for each hub, in their order and with commas between, and nothing where none is needed.";
-    Err(Failure::new(what, next))
+    Err(CommandFailure::new(what, next))
 }
 
-/// The name of a hub for ears.
+/// A hub's spoken name.
 fn name(address: &str) -> String {
     match Target::parse(address) {
         Ok(Target::Unix(None)) => "your own hub".to_owned(),
@@ -141,8 +145,8 @@ fn name(address: &str) -> String {
     }
 }
 
-/// Where two have the same name, they are counted.
-fn tell_apart(hubs: &mut [Hub]) {
+/// Numbers hubs that have the same name.
+fn tell_apart(hubs: &mut [HubTarget]) {
     let names: Vec<String> = hubs.iter().map(|it| it.name.clone()).collect();
     for (at, hub) in hubs.iter_mut().enumerate() {
         if names.iter().filter(|name| **name == hub.name).count() > 1 {
@@ -155,9 +159,9 @@ fn tell_apart(hubs: &mut [Hub]) {
 mod tests {
     use super::*;
 
-    fn listen(addresses: &[&str]) -> Listen {
+    fn listen(addresses: &[&str]) -> ListenSettings {
         let all = addresses.iter().map(|it| (*it).to_owned()).collect();
-        Listen { hub: Some(Addresses::Several(all)), ..Listen::default() }
+        ListenSettings { hub: Some(HubAddresses::Several(all)), ..ListenSettings::default() }
     }
 
     fn named(addresses: &[&str]) -> Vec<String> {
@@ -183,7 +187,7 @@ mod tests {
             ("", vec![""]),
             ("/run/hub.sock,unix:", vec!["unix:/run/hub.sock", "unix:"]),
         ] {
-            assert_eq!(Addresses::read(text).list(), expected, "{text}");
+            assert_eq!(HubAddresses::read(text).list(), expected, "{text}");
         }
     }
 

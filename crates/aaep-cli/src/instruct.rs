@@ -1,7 +1,7 @@
-//! Telling agents something, as the person: which agent is meant, what it accepts, and the way there.
+//! Instructs agents on behalf of the person: finds the agent, checks what it accepts, and sends the instruction.
 //!
-//! A hub takes it from the person alone, by their key or a token with the scope reply, so it shows that as
-//! `aaep answer` does. Nothing is sent where nobody would get it. `choose` decides, and is pure.
+//! A hub takes instructions only from the person, who is identified by their key or by a token with the scope reply,
+//! as in `aaep answer`. Nothing is sent if no agent would receive it. `choose` decides, and is pure.
 
 mod choose;
 
@@ -12,19 +12,19 @@ use aaep::printable;
 use serde_json::{Value, json};
 
 use crate::agent::{not_answered, refused, strange};
-use crate::console::{Failure, count};
-use crate::http::{Answer, Client, Request};
+use crate::console::{CommandFailure, count};
+use crate::http::{HubAnswer, HubClient, HubRequest};
 use crate::hubs::reach::client;
-use crate::hubs::{Hub, HubFlags};
+use crate::hubs::{HubFlags, HubTarget};
 use crate::keys::tell;
-pub(crate) use choose::Wanted;
-use choose::{KnownAgent, Message, NotSent, choose};
+pub(crate) use choose::WantedInstruction;
+use choose::{InstructableAgent, InstructionMessage, UnsentInstruction, choose};
 
-/// How long a hub may take for one step.
+/// How long a hub may take for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Lists the agents that can be told something.
-pub(crate) fn list(flags: &HubFlags) -> Result<ExitCode, Failure> {
+/// Lists the agents that can be instructed.
+pub(crate) fn list(flags: &HubFlags) -> Result<ExitCode, CommandFailure> {
     let hubs = flags.hubs(&flags.listen()?)?;
     let found = look(&hubs)?;
     if found.is_empty() {
@@ -38,14 +38,18 @@ pub(crate) fn list(flags: &HubFlags) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells an agent what is wanted, and says what came of it.
-pub(crate) fn run(flags: &HubFlags, name: &str, wanted: &Wanted<'_>) -> Result<ExitCode, Failure> {
+/// Instructs an agent and reports the result.
+pub(crate) fn run(
+    flags: &HubFlags,
+    name: &str,
+    wanted: &WantedInstruction<'_>,
+) -> Result<ExitCode, CommandFailure> {
     let hubs = flags.hubs(&flags.listen()?)?;
     let found = look(&hubs)?;
-    let agents: Vec<&KnownAgent> = found.iter().map(|(_, agent)| agent).collect();
+    let agents: Vec<&InstructableAgent> = found.iter().map(|(_, agent)| agent).collect();
     let (at, messages) = match choose(&agents, name, wanted) {
         Ok(chosen) => chosen,
-        Err(NotSent { what, mut choices }) => {
+        Err(UnsentInstruction { what, mut choices }) => {
             for choice in &mut choices {
                 choice.about = found
                     .get(choice.agent)
@@ -70,25 +74,26 @@ pub(crate) fn run(flags: &HubFlags, name: &str, wanted: &Wanted<'_>) -> Result<E
     Ok(ExitCode::from(1))
 }
 
-fn client_of(hubs: &[Hub], at: usize) -> Result<Client, Failure> {
-    let hub = hubs.get(at).ok_or_else(|| Failure::new("there is no such hub", "Try again."))?;
+fn client_of(hubs: &[HubTarget], at: usize) -> Result<HubClient, CommandFailure> {
+    let hub =
+        hubs.get(at).ok_or_else(|| CommandFailure::new("there is no such hub", "Try again."))?;
     client(&hub.address, hub.token.as_deref())
 }
 
-/// The agents of all hubs, each with the number of its hub.
-fn look(hubs: &[Hub]) -> Result<Vec<(usize, KnownAgent)>, Failure> {
+/// The agents of all hubs, each with the index of its hub.
+fn look(hubs: &[HubTarget]) -> Result<Vec<(usize, InstructableAgent)>, CommandFailure> {
     let mut all = Vec::new();
     for at in 0..hubs.len() {
         let client = client_of(hubs, at)?;
         let body = get(&client, "/aaep/v1/agents")?;
         let rows = body["agents"].as_array().ok_or_else(|| strange(&client))?;
-        all.extend(rows.iter().filter_map(KnownAgent::read).map(|agent| (at, agent)));
+        all.extend(rows.iter().filter_map(InstructableAgent::read).map(|agent| (at, agent)));
     }
     Ok(all)
 }
 
 /// What a session is about, in the words of its agent.
-fn about(hubs: &[Hub], at: usize, session: &str) -> Option<String> {
+fn about(hubs: &[HubTarget], at: usize, session: &str) -> Option<String> {
     let client = client_of(hubs, at).ok()?;
     let path = format!("/aaep/v1/sessions/{session}/events?from_order=0&limit=1");
     let body = get(&client, &path).ok()?;
@@ -96,8 +101,12 @@ fn about(hubs: &[Hub], at: usize, session: &str) -> Option<String> {
     Some(printable(words.lines().next()?).into_owned())
 }
 
-/// Sends it on a subscription that hears nothing and can answer nothing. Says how many the hub took, and why not all.
-fn send(client: &Client, messages: &[Message]) -> Result<(usize, Option<String>), Failure> {
+/// Sends the messages on a subscription that receives and answers nothing. Returns how many the hub took, and why not
+/// all of them.
+fn send(
+    client: &HubClient,
+    messages: &[InstructionMessage],
+) -> Result<(usize, Option<String>), CommandFailure> {
     let request = json!({
         "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "aaep-tell",
         "subscriber_name": "aaep tell",
@@ -121,13 +130,13 @@ fn send(client: &Client, messages: &[Message]) -> Result<(usize, Option<String>)
         sent += 1;
     }
     let close = json!({ "type": "subscription.close", "subscription_id": id });
-    // It ends by itself too.
+    // The subscription would also expire by itself.
     let _ = post(client, "/aaep/v1/replies", &close);
     Ok((sent, refusal))
 }
 
-fn get(client: &Client, path: &str) -> Result<Value, Failure> {
-    let request = Request { method: "GET", path, body: None, timeout: TIMEOUT };
+fn get(client: &HubClient, path: &str) -> Result<Value, CommandFailure> {
+    let request = HubRequest { method: "GET", path, body: None, timeout: TIMEOUT };
     let answer = client.send(&request).map_err(|error| not_answered(client, &error))?;
     if !answer.is_success() {
         return Err(refused(client, &answer));
@@ -135,9 +144,9 @@ fn get(client: &Client, path: &str) -> Result<Value, Failure> {
     answer.json().ok_or_else(|| strange(client))
 }
 
-fn post(client: &Client, path: &str, body: &Value) -> Result<Answer, Failure> {
+fn post(client: &HubClient, path: &str, body: &Value) -> Result<HubAnswer, CommandFailure> {
     let body = body.to_string();
     let body = Some(("application/json", body.as_bytes()));
-    let request = Request { method: "POST", path, body, timeout: TIMEOUT };
+    let request = HubRequest { method: "POST", path, body, timeout: TIMEOUT };
     client.send(&request).map_err(|error| not_answered(client, &error))
 }

@@ -1,6 +1,6 @@
-//! Small files that keep something for one person alone: replaced whole, changed by one program at a time.
+//! Small files that keep state for one person: replaced as a whole, changed by one program at a time.
 //!
-//! What is broken, or what somebody else could have written, is set aside with a word and never believed.
+//! A file that is broken, or that somebody else could have written, is set aside with a message and never trusted.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -11,37 +11,39 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
-use crate::console::{self, Failure, name_of};
+use crate::console::{self, CommandFailure, name_of};
 use crate::serve::state_folder;
 
-/// The largest file that is read. Ours never come near it.
+/// The largest file that is read. Our own files are far smaller.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 const NEXT: &str = "Look at the rights of its folder.";
 
-/// Something that is kept in a file of its own.
-pub(crate) trait Kept: Default + Clone + PartialEq + Serialize + DeserializeOwned {
+/// State that is kept in a file of its own.
+pub(crate) trait KeptState:
+    Default + Clone + PartialEq + Serialize + DeserializeOwned
+{
     /// The name of the file.
     const FILE: &'static str;
-    /// What the file is called in a sentence.
+    /// The name of the file within a sentence.
     const CALLED: &'static str;
-    /// What follows from it when it is set aside, and what to do.
+    /// The consequence of setting the file aside, and what to do.
     const WITHOUT_IT: &'static str;
 
-    /// Whether it is as we write it.
+    /// Whether the content is as we would have written it.
     fn is_sound(&self) -> bool;
 }
 
-/// Where it is kept.
+/// A file that keeps one `KeptState`.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptFile<T> {
     path: PathBuf,
     what: PhantomData<T>,
 }
 
-impl<T: Kept> KeptFile<T> {
+impl<T: KeptState> KeptFile<T> {
     /// The file of the person who runs this program.
-    pub(crate) fn own() -> Result<Self, Failure> {
+    pub(crate) fn own() -> Result<Self, CommandFailure> {
         Ok(KeptFile::at(state_folder()?.join(T::FILE)))
     }
 
@@ -49,38 +51,38 @@ impl<T: Kept> KeptFile<T> {
         KeptFile { path, what: PhantomData }
     }
 
-    /// What is kept, as it is.
-    pub(crate) fn look(&self) -> Result<T, Failure> {
+    /// The current content.
+    pub(crate) fn look(&self) -> Result<T, CommandFailure> {
         self.change(|kept| kept.clone())
     }
 
-    /// Changes it, alone. What was changed is on the disk when this comes back.
-    pub(crate) fn change<V>(&self, change: impl FnOnce(&mut T) -> V) -> Result<V, Failure> {
+    /// Changes the content under a lock. The change is on the disk when this returns.
+    pub(crate) fn change<V>(&self, change: impl FnOnce(&mut T) -> V) -> Result<V, CommandFailure> {
         let _lock = self.lock()?;
         let before = self.read()?;
         let mut kept = before.clone();
         let value = change(&mut kept);
         if kept != before {
             let written = self.write(&kept);
-            written.map_err(|error| Failure::of_file("write", &self.path, &error, NEXT))?;
+            written.map_err(|error| CommandFailure::of_file("write", &self.path, &error, NEXT))?;
         }
         Ok(value)
     }
 
-    /// Waits until no other program changes it. It changes within milliseconds.
-    fn lock(&self) -> Result<File, Failure> {
+    /// Waits until no other program changes the file. Changes take milliseconds.
+    fn lock(&self) -> Result<File, CommandFailure> {
         let path = self.path.with_extension("lock");
-        let failed = |error: &io::Error| Failure::of_file("lock", &path, error, NEXT);
+        let failed = |error: &io::Error| CommandFailure::of_file("lock", &path, error, NEXT);
         let file = open_lock(&path).map_err(|error| failed(&error))?;
         file.lock().map_err(|error| failed(&error))?;
         Ok(file)
     }
 
-    fn read(&self) -> Result<T, Failure> {
+    fn read(&self) -> Result<T, CommandFailure> {
         let found = match fs::symlink_metadata(&self.path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
-            Err(error) => return Err(Failure::of_file("read", &self.path, &error, NEXT)),
+            Err(error) => return Err(CommandFailure::of_file("read", &self.path, &error, NEXT)),
         };
         if !is_own(&found) {
             return self.set_aside("somebody else could have written it");
@@ -88,18 +90,18 @@ impl<T: Kept> KeptFile<T> {
         let mut text = Vec::new();
         let read = File::open(&self.path)
             .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
-        read.map_err(|error| Failure::of_file("read", &self.path, &error, NEXT))?;
+        read.map_err(|error| CommandFailure::of_file("read", &self.path, &error, NEXT))?;
         match serde_json::from_slice::<T>(&text) {
             Ok(kept) if kept.is_sound() => Ok(kept),
             _ => self.set_aside("it is broken"),
         }
     }
 
-    /// Begins anew. What the person was told by it stands for nothing from now on.
-    fn set_aside(&self, why: &str) -> Result<T, Failure> {
+    /// Starts over with an empty state. Nothing that the person was told from the old one is valid any more.
+    fn set_aside(&self, why: &str) -> Result<T, CommandFailure> {
         let aside = self.path.with_extension("json.broken");
         fs::rename(&self.path, &aside)
-            .map_err(|error| Failure::of_file("set aside", &self.path, &error, NEXT))?;
+            .map_err(|error| CommandFailure::of_file("set aside", &self.path, &error, NEXT))?;
         console::say(&format!(
             "{} is not used, because {why}. It is now {}. {}",
             T::CALLED,
@@ -118,7 +120,7 @@ impl<T: Kept> KeptFile<T> {
     }
 }
 
-/// Opens a file that is only there to be locked, and makes it where it is missing.
+/// Opens a file that exists only to be locked, and creates it if it is missing.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
@@ -130,7 +132,7 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether it is a file that nobody but this person can write.
+/// Whether it is a file that only this person can write.
 #[cfg(unix)]
 fn is_own(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -143,7 +145,7 @@ fn is_own(found: &fs::Metadata) -> bool {
     found.is_file()
 }
 
-/// Makes the folder for its owner alone. One that is there stays as it is.
+/// Creates the folder for its owner only. An existing folder stays unchanged.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

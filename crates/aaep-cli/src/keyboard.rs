@@ -1,8 +1,8 @@
-//! What a person types, line by line, and when they began each line (ruling 33).
+//! Reads what a person types, line by line, with the moment at which they began each line (ruling 33).
 //!
-//! A terminal normally hides a line until Enter, and with it the moment at which someone began to type. So keys are
-//! read one by one here, and what the terminal would show is shown in the same way: nothing is drawn twice. From a
-//! pipe a line begins when its first byte can have been there. Nothing here decides what a line means.
+//! A terminal normally hides a line until Enter, and with it the moment at which the person began to type. So this
+//! module reads single keys and echoes them as the terminal would, without drawing anything twice. A line from a pipe
+//! begins when its first byte can have been there. Nothing here decides what a line means.
 
 mod editor;
 #[cfg(unix)]
@@ -17,21 +17,21 @@ use std::time::Instant;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use editor::{Editor, Key};
+use editor::{KeyEffect, LineEditor};
 
-/// How many lines may wait.
+/// How many lines may be queued.
 const MAX_WAITING_LINES: usize = 16;
 
-/// Whether the terminal shows a line that was begun and not ended.
+/// Whether the terminal shows an unfinished line.
 static IS_HALF_TYPED: AtomicBool = AtomicBool::new(false);
 
-/// Writes on a line of its own where the person is typing, and notes the moment before.
+/// Writes on a new line if the person is typing, and notes the moment before.
 #[derive(Debug)]
-pub(crate) struct BesideTyping<W>(pub(crate) W);
+pub(crate) struct TypingAwareWriter<W>(pub(crate) W);
 
-impl<W: Write> Write for BesideTyping<W> {
+impl<W: Write> Write for TypingAwareWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What was typed by now was typed by someone who had not read it.
+        // Whatever was typed by now was typed before the person could read this.
         note_moment();
         if IS_HALF_TYPED.swap(false, Ordering::SeqCst) && !bytes.starts_with(b"\n") {
             self.0.write_all(b"\n")?;
@@ -48,18 +48,18 @@ impl<W: Write> Write for BesideTyping<W> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TypedLine {
     pub(crate) text: String,
-    /// When they began it, or earlier where that cannot be known.
+    /// When they began it, or an earlier moment if that cannot be known.
     pub(crate) begun: Instant,
 }
 
-/// The keyboard, or a pipe in its place.
+/// The keyboard, or a pipe that replaces it.
 #[derive(Debug)]
-pub(crate) struct Keyboard {
+pub(crate) struct KeyboardInput {
     pub(crate) lines: Receiver<TypedLine>,
     mode: TerminalMode,
 }
 
-/// How the terminal is while keys are read. Dropping it gives the terminal back as it was.
+/// The terminal's mode while keys are read. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct TerminalMode(());
 
@@ -69,24 +69,24 @@ impl Drop for TerminalMode {
     }
 }
 
-/// Gives the terminal back as it was, if it was taken.
+/// Restores the terminal, if it was taken.
 pub(crate) fn give_terminal_back() {
     #[cfg(unix)]
     terminal::give_back();
 }
 
-/// This moment, which decides what typed words can be meant for. No line that was begun before it is dated after it.
+/// Notes this moment, which decides what typed words can refer to. No line begun before it is dated after it.
 pub(crate) fn note_moment() -> Instant {
     #[cfg(unix)]
     let moment = terminal::note_moment();
-    // Elsewhere every line is dated as early as it can have been begun.
+    // On other systems, every line is dated as early as it can have been begun.
     #[cfg(not(unix))]
     let moment = Instant::now();
     moment
 }
 
-impl Keyboard {
-    /// Reads standard input from now on. When nobody types any more, there are no more lines. Within a runtime only.
+impl KeyboardInput {
+    /// Reads standard input from now on. The lines end when standard input ends. Needs a runtime.
     pub(crate) fn new() -> Self {
         let (sender, lines) = mpsc::channel(MAX_WAITING_LINES);
         #[cfg(unix)]
@@ -100,26 +100,26 @@ impl Keyboard {
             move || terminal::read_keys(is_terminal, echo, &sender)
         };
         #[cfg(not(unix))]
-        let read = move || read_lines(Editor::new(false), &sender);
-        // Without the thread nothing can be typed; other ways to answer are left.
+        let read = move || read_lines(LineEditor::new(false), &sender);
+        // Without the thread nothing can be typed, but other ways to answer remain.
         let _ = thread::Builder::new().name("typed".to_owned()).spawn(read);
-        Keyboard { lines, mode: TerminalMode(()) }
+        KeyboardInput { lines, mode: TerminalMode(()) }
     }
 
-    /// A keyboard that somebody else types on.
+    /// A keyboard whose lines come from elsewhere in the program.
     pub(crate) fn of_lines(lines: Receiver<TypedLine>) -> Self {
-        Keyboard { lines, mode: TerminalMode(()) }
+        KeyboardInput { lines, mode: TerminalMode(()) }
     }
 
-    /// Its lines alone, and what has to be kept as long as they are wanted.
+    /// The lines, and the mode that must be kept as long as they are read.
     pub(crate) fn split(self) -> (Receiver<TypedLine>, TerminalMode) {
         (self.lines, self.mode)
     }
 }
 
-/// Where nobody tells when a key was pressed, a line can have begun as soon as the one before it had ended.
+/// Without the time of each key press, a line can have begun as soon as the line before it ended.
 #[cfg(not(unix))]
-fn read_lines(mut editor: Editor, to: &Sender<TypedLine>) {
+fn read_lines(mut editor: LineEditor, to: &Sender<TypedLine>) {
     use std::io::Read as _;
     let mut before = Instant::now();
     let mut bytes = [0; 4096];
@@ -131,16 +131,16 @@ fn read_lines(mut editor: Editor, to: &Sender<TypedLine>) {
     }
 }
 
-/// Takes bytes that came at this moment; whether there may be more.
+/// Takes bytes that arrived at this moment; returns whether more may follow.
 fn pass_on(
-    editor: &mut Editor,
+    editor: &mut LineEditor,
     at: Instant,
     bytes: &[u8],
     to: &Sender<TypedLine>,
     mut echo: impl FnMut(&[u8]),
 ) -> bool {
     for byte in bytes {
-        let Key { shown, line, is_end } = editor.take(at, *byte);
+        let KeyEffect { shown, line, is_end } = editor.take(at, *byte);
         echo(&shown);
         if !shown.is_empty() {
             IS_HALF_TYPED.store(editor.is_half_typed(), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! `aaep keys`: makes, lists and retires the keys that manifests are signed with (§10.4.3).
+//! `aaep keys`: makes, lists and retires the keys that sign manifests (§10.4.3).
 //!
 //! No private key is ever printed.
 
@@ -13,7 +13,7 @@ use aaep_trust::keys::{KeyRecord, KeyRing, KeyRingError, KeyState, SigningAlgori
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::console::{Failure, count, name_of};
+use crate::console::{CommandFailure, count, name_of};
 
 const EXIT_CODES: &str = "\
 Keys live in a folder that only you can read. Exit codes:
@@ -23,13 +23,13 @@ Keys live in a folder that only you can read. Exit codes:
 /// What to do with the keys.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct KeysOptions {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum KeysCommand {
     /// Make a new key that signs from now on.
     ///
     /// The key before it stays published for a while, so that what it signed can still be verified.
@@ -42,7 +42,7 @@ enum Command {
         #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
         overlap_days: u32,
         #[command(flatten)]
-        place: Place,
+        place: KeysFolderFlag,
     },
     /// List the keys: which one signs, which are still published, which are retired.
     #[command(after_help = EXIT_CODES)]
@@ -54,7 +54,7 @@ enum Command {
         #[arg(long)]
         jwks: bool,
         #[command(flatten)]
-        place: Place,
+        place: KeysFolderFlag,
     },
     /// Retire a key that no longer signs: cease to publish it, and delete its private half.
     #[command(after_help = EXIT_CODES)]
@@ -62,21 +62,21 @@ enum Command {
         /// The key, as `aaep keys list` names it.
         kid: Thumbprint,
         #[command(flatten)]
-        place: Place,
+        place: KeysFolderFlag,
     },
 }
 
 /// Where the keys are.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct KeysFolderFlag {
     /// The folder of the keys; made with the first key. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_KEYS")]
     folder: Option<PathBuf>,
 }
 
-impl Place {
-    /// Opens the ring there.
-    pub(crate) fn open(&self) -> Result<KeyRing, Failure> {
+impl KeysFolderFlag {
+    /// Opens the key ring in this folder.
+    pub(crate) fn open(&self) -> Result<KeyRing, CommandFailure> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
             None => own_folder("--folder")?.join("keys"),
@@ -94,18 +94,17 @@ enum AlgorithmName {
     Eddsa,
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &KeysOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::New { algorithm, overlap_days, place } => {
+        KeysCommand::New { algorithm, overlap_days, place } => {
             let algorithm = match algorithm {
                 AlgorithmName::Es256 => SigningAlgorithm::Es256,
                 AlgorithmName::Eddsa => SigningAlgorithm::EdDsa,
             };
             new(place.open()?, algorithm, *overlap_days)?;
         }
-        Command::List { json, jwks, place } => list(&place.open()?, *json, *jwks)?,
-        Command::Retire { kid, place } => {
+        KeysCommand::List { json, jwks, place } => list(&place.open()?, *json, *jwks)?,
+        KeysCommand::Retire { kid, place } => {
             place.open()?.retire(kid, now_unix_ms()).map_err(|error| failure(&error))?;
             tell(&format!(
                 "Key {kid} is retired. It is no longer published, and its private half is deleted. \
@@ -116,7 +115,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn new(mut ring: KeyRing, algorithm: SigningAlgorithm, overlap_days: u32) -> Result<(), Failure> {
+fn new(
+    mut ring: KeyRing,
+    algorithm: SigningAlgorithm,
+    overlap_days: u32,
+) -> Result<(), CommandFailure> {
     let overlap = Duration::from_hours(24 * u64::from(overlap_days));
     let kid = ring.new_key(algorithm, overlap, now_unix_ms()).map_err(|error| failure(&error))?;
     tell(&format!("Made key {kid} in {}. It signs from now on.", name_of(ring.folder())))?;
@@ -131,7 +134,7 @@ fn new(mut ring: KeyRing, algorithm: SigningAlgorithm, overlap_days: u32) -> Res
     Ok(())
 }
 
-fn list(ring: &KeyRing, as_json: bool, as_jwks: bool) -> Result<(), Failure> {
+fn list(ring: &KeyRing, as_json: bool, as_jwks: bool) -> Result<(), CommandFailure> {
     let now = now_unix_ms();
     if as_jwks {
         return tell(&format!("{:#}", ring.jwks(now)));
@@ -179,13 +182,13 @@ const fn state_name(state: KeyState) -> &'static str {
     }
 }
 
-/// A failure of the ring, whose words bring their own next step.
-pub(crate) fn failure(error: &KeyRingError) -> Failure {
-    Failure::new(error.to_string(), "More: aaep keys --help")
+/// Turns an error of the key ring into a failure. Its message already contains the next step.
+pub(crate) fn failure(error: &KeyRingError) -> CommandFailure {
+    CommandFailure::new(error.to_string(), "More: aaep keys --help")
 }
 
-/// The folder of this program among the user's own data. `option` is what to use where there is none.
-pub(crate) fn own_folder(option: &str) -> Result<PathBuf, Failure> {
+/// This program's folder in the user's data. `option` is the flag to name if there is no home folder.
+pub(crate) fn own_folder(option: &str) -> Result<PathBuf, CommandFailure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_DATA_HOME")
         .filter(|path| path.is_absolute())
@@ -193,23 +196,23 @@ pub(crate) fn own_folder(option: &str) -> Result<PathBuf, Failure> {
         .or_else(|| set("LOCALAPPDATA"))
         .map(|data| data.join("aaep"))
         .ok_or_else(|| {
-            Failure::new("there is no home folder here", format!("Say where with {option}."))
+            CommandFailure::new("there is no home folder here", format!("Say where with {option}."))
         })
 }
 
-/// The time by the clock of this computer.
+/// The time by this computer's clock.
 pub(crate) fn now_unix_ms() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A moment for people and machines.
+/// A moment as a timestamp.
 pub(crate) fn moment(unix_ms: i64) -> String {
     Timestamp::from_unix_ms(unix_ms)
         .map_or_else(|| "a time that cannot be written".to_owned(), |at| at.as_str().to_owned())
 }
 
 /// Writes a line to standard output.
-pub(crate) fn tell(line: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{line}").map_err(|error| Failure::of_output(&error))
+pub(crate) fn tell(line: &str) -> Result<(), CommandFailure> {
+    writeln!(io::stdout(), "{line}").map_err(|error| CommandFailure::of_output(&error))
 }

@@ -1,10 +1,11 @@
 //! `aaep listen`: tells the person what agents do, in lines, speech, braille, sounds and through the screen reader of
 //! the desktop, and takes their answers.
 //!
-//! Here is what it is told to do; `reaching` keeps the lines to the hubs, `room` is the loop, `hearing` takes what the
-//! hubs say, `asking` puts questions, `devices` starts what the settings name, `reports` brings what devices report,
-//! `typed` reads what the person types, `driving` tells agents what the person wants, and `meant` knows which question
-//! that can be meant for. What is said, when, and how, is decided in `aaep-announce`.
+//! This file has the options. `reaching` keeps the links to the hubs, `room` is the loop, `hearing` handles news from
+//! the hubs, `asking` presents questions, `devices` starts the devices in the settings, `reports` delivers device
+//! reports, `typed` and `typing` handle what the person types, `driving` instructs agents, `leaving` remembers how
+//! far the person was told, and `open` and `meant` know which question typed words refer to. What is said, when and
+//! how is decided in `aaep-announce`.
 
 mod asking;
 pub(crate) mod devices;
@@ -27,22 +28,22 @@ use clap::Args;
 use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::english;
-use crate::hubs::{Hub, HubFlags, OldForms};
-use crate::keyboard::Keyboard;
-use crate::settings::{self, Flags, Settings};
-use hearing::Hubs;
-use leaving::Leaving;
+use crate::hubs::{HubFlags, HubTarget, OldForms};
+use crate::keyboard::KeyboardInput;
+use crate::settings::{self, SettingsFlags, UserSettings};
+use hearing::ListenedHubs;
+use leaving::LeavingRecord;
 use reports::DeviceReports;
-use room::{Came, Room};
+use room::{ListeningRoom, RoomUpdate};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  you stopped it, or every hub ended the subscription in order
   2  it could not be done: no connection to any hub, or refused";
 
-/// What stands below the flags, for the eye and for braille.
+/// The help below the flags, for the eye and for braille.
 fn after_help() -> String {
     let lines =
         english::typing::TYPED.iter().map(|(words, what)| format!("  {words:<22} {what}\n"));
@@ -50,7 +51,7 @@ fn after_help() -> String {
     format!("While it runs, type:\n{lines}{EXIT_CODES}")
 }
 
-/// The same while listening, for the ear: a sentence for each, and nothing that only a script needs.
+/// The same help while listening, to be spoken: one sentence each, without what only scripts need.
 fn spoken_help() -> Vec<String> {
     let mut lines = vec![english::typing::TYPE_ONE_OF_THESE.to_owned()];
     lines.extend(
@@ -61,7 +62,7 @@ fn spoken_help() -> Vec<String> {
     lines
 }
 
-/// How long saying goodbye to the hub may take.
+/// How long closing the subscriptions may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// How long connecting may take.
@@ -71,13 +72,13 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
-pub(crate) struct Arguments {
+pub(crate) struct ListenOptions {
     #[command(flatten)]
     old: OldForms,
     #[command(flatten)]
     hub: HubFlags,
     #[command(flatten)]
-    flags: Flags,
+    flags: SettingsFlags,
     /// Speak, through speech-dispatcher.
     #[arg(long)]
     speech: bool,
@@ -101,73 +102,73 @@ pub(crate) struct Arguments {
     bell: bool,
 }
 
-/// Listens until the person stops it, or until the hub ends it for good.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Listens until the person stops it, or until every hub has ended it for good.
+pub(crate) fn run(arguments: &ListenOptions) -> Result<ExitCode, CommandFailure> {
     arguments.old.refuse("listen")?;
     let settings = wanted(arguments)?;
     let hubs = arguments.hub.hubs(&settings.listen)?;
     let reports = DeviceReports::start();
     let devices = devices::start(&settings, arguments.json, reports.sender())?;
-    let wishes = |hub: &Hub| wishes(&settings, hub.token.as_deref());
-    let leaving = hubs.iter().map(|hub| Leaving::begin(hub, &settings)).collect();
+    let wishes = |hub: &HubTarget| wishes(&settings, hub.token.as_deref());
+    let leaving = hubs.iter().map(|hub| LeavingRecord::begin(hub, &settings)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let served = runtime.block_on(async {
         let mut heard = reaching::start(&hubs, wishes);
         let begun = reaching::first(&mut heard, hubs.len()).await?;
-        let (numbers, hubs) = (NumbersFile::own()?, Hubs::new(hubs));
-        let room = Room::new(devices, &settings, numbers, hubs, leaving);
-        room.run(begun, heard, reports, Keyboard::new()).await
+        let (numbers, hubs) = (NumbersFile::own()?, ListenedHubs::new(hubs));
+        let room = ListeningRoom::new(devices, &settings, numbers, hubs, leaving);
+        room.run(begun, heard, reports, KeyboardInput::new()).await
     });
-    // Someone may still be waited for who types nothing.
+    // The thread that reads standard input may still wait for a line.
     runtime.shutdown_background();
     served
 }
 
-/// Somebody who shows a person how listening is: they say something beside the agents, and wait until it is told.
+/// Speaks to the person between the agents' events, for the demonstration.
 #[derive(Clone)]
-pub(crate) struct Narrator(tokio::sync::mpsc::Sender<Came>);
+pub(crate) struct ListenNarrator(tokio::sync::mpsc::Sender<RoomUpdate>);
 
-impl Narrator {
-    /// Says something to the person.
+impl ListenNarrator {
+    /// Tells the person something.
     pub(crate) async fn say(&self, words: &str) {
-        // If nobody listens any more, nobody needs to know.
-        let _ = self.0.send(Came::Narrated(words.to_owned())).await;
+        // If the listening has ended, this does not matter.
+        let _ = self.0.send(RoomUpdate::Narrated(words.to_owned())).await;
     }
 
     /// Waits until everything that was heard so far is told.
     pub(crate) async fn until_told(&self) {
         let (told, is_told) = tokio::sync::oneshot::channel();
-        if self.0.send(Came::WaitsUntilTold(told)).await.is_ok() {
+        if self.0.send(RoomUpdate::WaitsUntilTold(told)).await.is_ok() {
             let _ = is_told.await;
         }
     }
 }
 
-/// Listens to one hub as a person would, until they or somebody who types for them stop it. Nothing is remembered for
-/// later. The show gets its narrator when the hub is reached.
+/// Listens to one hub as a person would, until a line of input stops it. Nothing is remembered for later. `play` gets
+/// its narrator when the hub is reached.
 pub(crate) async fn show(
-    hub: Hub,
-    settings: &Settings,
+    hub: HubTarget,
+    settings: &UserSettings,
     (wishes, numbers): (Wishes, NumbersFile),
-    keyboard: Keyboard,
-    play: impl FnOnce(Narrator),
-) -> Result<ExitCode, Failure> {
+    keyboard: KeyboardInput,
+    play: impl FnOnce(ListenNarrator),
+) -> Result<ExitCode, CommandFailure> {
     let reports = DeviceReports::start();
     let devices = devices::start(settings, false, reports.sender())?;
     let hubs = vec![hub];
     let mut heard = reaching::start(&hubs, |_| wishes.clone());
     let begun = reaching::first(&mut heard, hubs.len()).await?;
-    let room = Room::new(devices, settings, numbers, Hubs::new(hubs), Vec::new());
-    play(Narrator(room.narrator()));
+    let room = ListeningRoom::new(devices, settings, numbers, ListenedHubs::new(hubs), Vec::new());
+    play(ListenNarrator(room.narrator()));
     room.run(begun, heard, reports, keyboard).await
 }
 
-/// The settings of the person, with what was said on the command line.
-fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
-    let mut settings = settings::load(&arguments.hub.beside(&arguments.flags))?.settings;
+/// The person's settings, with the command line flags applied.
+fn wanted(arguments: &ListenOptions) -> Result<UserSettings, CommandFailure> {
+    let mut settings = settings::load(&arguments.hub.added_to(&arguments.flags))?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.desktop.on |= arguments.desktop;
@@ -177,32 +178,32 @@ fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
     let tells = [settings.lines.on, settings.speech.on, settings.braille.on, settings.desktop.on];
     if tells == [false; 4] {
         let what = "nothing would be told: lines, speech, braille and desktop are all off";
-        return Err(Failure::new(what, "Turn one of them on, for example with --speech."));
+        return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
     }
     Ok(settings)
 }
 
-/// What is asked of the hub.
-pub(crate) fn wishes(settings: &Settings, token: Option<&str>) -> Wishes {
+/// What `aaep listen` requests from a hub.
+pub(crate) fn wishes(settings: &UserSettings, token: Option<&str>) -> Wishes {
     let languages = settings.listen.language_tags().unwrap_or_default();
     let mut wishes = Wishes::new("aaep-listen").name("aaep listen").time_from_presented();
     wishes.capabilities = settings.listen.profile.capabilities(&languages);
     wishes.bearer = token.map(str::to_owned);
-    // An agent that serves its own events is no hub, and must not get what proves that somebody is the person.
+    // An agent that serves its own events is not a hub, and must not get the person's key.
     wishes.is_bearer_for_hubs = token.is_some_and(aaep_hub::access::is_person_key);
     wishes
 }
 
-/// Connects, within its patience.
-pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Subscriber, Failure> {
+/// Connects within a time limit.
+pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Subscriber, CommandFailure> {
     let next = "See whether the hub runs. To start one: aaep serve";
     match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
         Ok(Ok(subscriber)) => Ok(subscriber),
         Ok(Err(error)) => {
             let text = format!("{error} To start a hub of your own: aaep serve");
-            Err(Failure::of_sentences(&text, next))
+            Err(CommandFailure::of_sentences(&text, next))
         }
-        Err(_) => Err(Failure::new("the hub does not answer", next)),
+        Err(_) => Err(CommandFailure::new("the hub does not answer", next)),
     }
 }
 

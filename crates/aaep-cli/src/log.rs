@@ -1,30 +1,30 @@
-//! The log of commands that run for long: lines on standard error, for people or for machines.
+//! The log of long-running commands: lines on standard error, for people or for machines.
 //!
-//! Our own lines say themselves how many they may be. Those of libraries, which a peer can cause without end, are
-//! limited here; the hub logs how many were left out.
+//! Our own lines have their own limits. Lines of libraries, which a peer can cause endlessly, are limited here; the
+//! hub logs how many were left out.
 
 use std::time::Instant;
 
 use aaep_hub::lines::LIBRARY_LINES;
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level as EventLevel, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What the log has, and in which form.
 #[derive(Debug, Args)]
-pub(crate) struct Log {
+pub(crate) struct LogFlags {
     /// How much to log.
-    #[arg(long = "log", value_name = "LEVEL", value_enum, default_value_t = Level::Info, env = "AAEP_LOG")]
-    level: Level,
+    #[arg(long = "log", value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info, env = "AAEP_LOG")]
+    level: LogLevel,
     /// The form of the log: text for people, json for machines.
-    #[arg(long = "log-format", value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long = "log-format", value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    format: LogFormat,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Level {
+enum LogLevel {
     /// What keeps the hub from working.
     Error,
     /// What should be looked at.
@@ -38,19 +38,19 @@ enum Level {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
 }
 
-/// Starts the log. A second start changes nothing.
-pub(crate) fn start_log(log: &Log) {
+/// Starts the log. A second call changes nothing.
+pub(crate) fn start_log(log: &LogFlags) {
     let level = match log.level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     };
     let builder = tracing_subscriber::fmt()
         .with_max_level(level)
@@ -58,24 +58,24 @@ pub(crate) fn start_log(log: &Log) {
         .with_ansi(false)
         .with_target(false);
     let started = match log.format {
-        Format::Text => builder.finish().with(FewLibraryLines).try_init(),
-        Format::Json => {
+        LogFormat::Text => builder.finish().with(FewLibraryLines).try_init(),
+        LogFormat::Json => {
             builder.json().flatten_event(true).finish().with(FewLibraryLines).try_init()
         }
     };
-    // There is a log already, and that one counts.
+    // If there is already a log, it stays.
     drop(started);
 }
 
-/// Leaves out lines of libraries beyond a few a minute. Whoever looks for a fault gets all of them.
+/// Drops lines of libraries beyond a few per minute, except at the debug levels.
 struct FewLibraryLines;
 
 impl<S: Subscriber> Layer<S> for FewLibraryLines {
     fn event_enabled(&self, event: &Event<'_>, _context: Context<'_, S>) -> bool {
         let metadata = event.metadata();
         let is_ours = metadata.target().starts_with("aaep");
-        // More is better here: the levels below are for finding a fault.
-        let is_usual = *metadata.level() <= EventLevel::INFO;
+        // The levels below are for debugging, where more is better.
+        let is_usual = *metadata.level() <= Level::INFO;
         is_ours || !is_usual || LIBRARY_LINES.may_write(Instant::now())
     }
 }
@@ -87,11 +87,11 @@ mod tests {
 
     use super::*;
 
-    /// A log that is kept.
+    /// A writer that keeps the log in memory.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("a log").extend_from_slice(bytes);
             Ok(bytes.len())
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_library_cannot_fill_the_log_and_is_counted() {
-        let kept = Kept::default();
+        let kept = LogBuffer::default();
         let writer = kept.clone();
         let log = tracing_subscriber::fmt()
             .with_max_level(LevelFilter::INFO)

@@ -62,94 +62,96 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// is doing, and ask before it does something that cannot be undone.
 #[derive(Debug, Parser)]
 #[command(name = "aaep", version, propagate_version = true, arg_required_else_help = true)]
-struct Arguments {
+struct AaepOptions {
     #[command(subcommand)]
-    command: Command,
+    command: AaepCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AaepCommand {
     /// Show how it works: a hub, two scripted agents, and you, in this terminal.
-    Demo(demo::Arguments),
+    Demo(demo::DemoOptions),
     /// Hear what agents do, in lines, speech and braille, and answer them.
-    Listen(listen::Arguments),
+    Listen(listen::ListenOptions),
     /// Hear again what agents did: since you left, the last thing, a reply, a decision.
-    Replay(replay::Arguments),
+    Replay(replay::ReplayOptions),
     /// Run a hub, which takes events from agents and serves the people who listen.
-    Serve(serve::Arguments),
+    Serve(serve::ServeOptions),
     /// Check messages: what is wrong, where, and how to fix it.
-    Validate(validate::Arguments),
+    Validate(validate::ValidateOptions),
     /// Write the JSON Schemas of all messages into a folder.
-    Schema(schema::Arguments),
+    Schema(schema::SchemaOptions),
     /// Publish events to a hub: what an agent does, from a script or a hook.
-    Emit(emit::Arguments),
+    Emit(emit::EmitOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
-    Ask(ask::Arguments),
+    Ask(ask::AskOptions),
     /// List the questions waiting for you, from all agents, the riskiest first.
-    Attention(attention::Arguments),
+    Attention(attention::AttentionOptions),
     /// Answer a question by its number, with a short word.
-    Answer(answer::Arguments),
+    Answer(answer::AnswerOptions),
     /// Tell an agent what to do, or list the agents that take instructions.
-    Tell(tell::Arguments),
+    Tell(tell::TellOptions),
     /// Ask an agent to stop what it is doing.
-    Cancel(cancel::Arguments),
+    Cancel(cancel::CancelOptions),
     /// Show, edit and check your settings.
-    Config(config::Arguments),
+    Config(config::ConfigOptions),
     /// Check which ways of listening work on this machine: the hub, speech, braille, sounds.
-    Doctor(doctor::Arguments),
+    Doctor(doctor::DoctorOptions),
     /// Record the events of a producer, over any wire, one event to a line.
-    Capture(capture::Arguments),
+    Capture(capture::CaptureOptions),
     /// Report how recorded sessions would sound to a listener, in figures and as a page.
-    Report(report::Arguments),
+    Report(report::ReportOptions),
     /// Make, list and retire the keys that manifests are signed with.
-    Keys(keys::Arguments),
+    Keys(keys::KeysOptions),
     /// Make, list and revoke the tokens with which programs identify themselves to a hub.
-    Tokens(tokens::Arguments),
+    Tokens(tokens::TokensOptions),
     /// Let a program on this machine answer your agents, or revoke that.
-    Allow(allow::Arguments),
+    Allow(allow::AllowOptions),
     /// List, show and delete the sessions that a hub has stored.
-    Sessions(sessions::Arguments),
+    Sessions(sessions::SessionsOptions),
     /// Show, verify and export the log of what was asked and answered.
-    Audit(audit::Arguments),
+    Audit(audit::AuditOptions),
     /// Copy everything that a hub has stored into a new folder, even while the hub runs.
-    Backup(backup::Arguments),
+    Backup(backup::BackupOptions),
     /// Show a manifest, or verify the manifest of a producer.
-    Manifest(manifest::Arguments),
+    Manifest(manifest::ManifestOptions),
     /// Let your shell complete commands and flags.
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsOptions),
     /// Print the manual, or write its pages into a folder.
-    Man(man::Arguments),
+    Man(man::ManOptions),
 }
 
 fn main() -> ExitCode {
-    let matches = ordered::<Arguments>().get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = ordered::<AaepOptions>().get_matches();
+    let arguments = AaepOptions::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match arguments.command {
-        Command::Demo(arguments) => demo::run(&arguments),
-        Command::Listen(arguments) => listen::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Emit(arguments) => emit::run(&arguments),
-        Command::Ask(arguments) => ask::run(&arguments),
-        Command::Attention(arguments) => attention::run(&arguments),
-        Command::Answer(arguments) => answer::run(&arguments),
-        Command::Tell(arguments) => tell::run(&arguments),
-        Command::Cancel(arguments) => cancel::run(&arguments),
-        Command::Config(arguments) => config::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Capture(arguments) => capture::run(&arguments),
-        Command::Report(arguments) => report::run(&arguments),
-        Command::Keys(arguments) => keys::run(&arguments),
-        Command::Tokens(arguments) => tokens::run(&arguments),
-        Command::Allow(arguments) => allow::run(&arguments),
-        Command::Sessions(arguments) => sessions::run(&arguments),
-        Command::Audit(arguments) => audit::run(&arguments),
-        Command::Backup(arguments) => backup::run(&arguments),
-        Command::Manifest(arguments) => manifest::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments, ordered::<Arguments>()),
-        Command::Man(arguments) => man::run(&arguments, ordered::<Arguments>()),
+        AaepCommand::Demo(arguments) => demo::run(&arguments),
+        AaepCommand::Listen(arguments) => listen::run(&arguments),
+        AaepCommand::Replay(arguments) => replay::run(&arguments),
+        AaepCommand::Serve(arguments) => serve::run(&arguments),
+        AaepCommand::Validate(arguments) => validate::run(&arguments),
+        AaepCommand::Schema(arguments) => schema::run(&arguments),
+        AaepCommand::Emit(arguments) => emit::run(&arguments),
+        AaepCommand::Ask(arguments) => ask::run(&arguments),
+        AaepCommand::Attention(arguments) => attention::run(&arguments),
+        AaepCommand::Answer(arguments) => answer::run(&arguments),
+        AaepCommand::Tell(arguments) => tell::run(&arguments),
+        AaepCommand::Cancel(arguments) => cancel::run(&arguments),
+        AaepCommand::Config(arguments) => config::run(&arguments),
+        AaepCommand::Doctor(arguments) => doctor::run(&arguments),
+        AaepCommand::Capture(arguments) => capture::run(&arguments),
+        AaepCommand::Report(arguments) => report::run(&arguments),
+        AaepCommand::Keys(arguments) => keys::run(&arguments),
+        AaepCommand::Tokens(arguments) => tokens::run(&arguments),
+        AaepCommand::Allow(arguments) => allow::run(&arguments),
+        AaepCommand::Sessions(arguments) => sessions::run(&arguments),
+        AaepCommand::Audit(arguments) => audit::run(&arguments),
+        AaepCommand::Backup(arguments) => backup::run(&arguments),
+        AaepCommand::Manifest(arguments) => manifest::run(&arguments),
+        AaepCommand::Completions(arguments) => {
+            completions::run(&arguments, ordered::<AaepOptions>())
+        }
+        AaepCommand::Man(arguments) => man::run(&arguments, ordered::<AaepOptions>()),
     };
     match result {
         Ok(code) => code,

@@ -1,4 +1,4 @@
-//! `aaep man`: the manual, a page for each command, from the same words as `--help`.
+//! `aaep man`: the manual, one page per command, made from the same words as `--help`.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::console::{Failure, count, name_of};
+use crate::console::{CommandFailure, count, name_of};
 use crate::keys::tell;
 
 const HOW: &str = "\
@@ -21,7 +21,7 @@ Exit codes:
 /// Which page.
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
-pub(crate) struct Arguments {
+pub(crate) struct ManOptions {
     /// The command, such as: config show. Without it, it is the page of aaep itself.
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     words: Vec<String>,
@@ -30,12 +30,12 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// A page: the name of its file, and what is in it.
-type Page = (String, Vec<u8>);
+/// The file name and content of a page.
+type ManPage = (String, Vec<u8>);
 
 /// Prints a page, or writes all of them.
-pub(crate) fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
-    let pages = pages(command).map_err(|error| Failure::of_output(&error))?;
+pub(crate) fn run(arguments: &ManOptions, command: Command) -> Result<ExitCode, CommandFailure> {
+    let pages = pages(command).map_err(|error| CommandFailure::of_output(&error))?;
     match &arguments.out {
         Some(folder) => write_all(folder, &pages)?,
         None => print(&arguments.words, &pages)?,
@@ -43,28 +43,30 @@ pub(crate) fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(words: &[String], pages: &[Page]) -> Result<(), Failure> {
+fn print(words: &[String], pages: &[ManPage]) -> Result<(), CommandFailure> {
     let name = format!("{}.1", [&["aaep".to_owned()], words].concat().join("-"));
     let Some((_, text)) = pages.iter().find(|(it, _)| *it == name) else {
         let what = format!("there is no command {}", aaep::printable(&words.join(" ")));
-        return Err(Failure::new(what, "To hear which there are: aaep --help"));
+        return Err(CommandFailure::new(what, "To hear which there are: aaep --help"));
     };
-    io::stdout().write_all(text).map_err(|error| Failure::of_output(&error))
+    io::stdout().write_all(text).map_err(|error| CommandFailure::of_output(&error))
 }
 
-fn write_all(folder: &Path, pages: &[Page]) -> Result<(), Failure> {
+fn write_all(folder: &Path, pages: &[ManPage]) -> Result<(), CommandFailure> {
     let next = "Look at the rights of the folder.";
-    fs::create_dir_all(folder).map_err(|error| Failure::of_file("make", folder, &error, next))?;
+    fs::create_dir_all(folder)
+        .map_err(|error| CommandFailure::of_file("make", folder, &error, next))?;
     for (name, text) in pages {
         let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| Failure::of_file("write", &path, &error, next))?;
+        fs::write(&path, text)
+            .map_err(|error| CommandFailure::of_file("write", &path, &error, next))?;
     }
     tell(&format!("Wrote {} into {}.", count(pages.len() as u64, "page"), name_of(folder)))
 }
 
-/// The pages of a command and of all below it.
-fn pages(command: Command) -> io::Result<Vec<Page>> {
-    // The command `help` tells nothing that the pages do not.
+/// The pages of a command and of all commands below it.
+fn pages(command: Command) -> io::Result<Vec<ManPage>> {
+    // The command `help` adds nothing to the pages.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
@@ -72,7 +74,7 @@ fn pages(command: Command) -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
-fn add(command: &Command, pages: &mut Vec<Page>) -> io::Result<()> {
+fn add(command: &Command, pages: &mut Vec<ManPage>) -> io::Result<()> {
     let man = Man::new(command.clone());
     let mut text = Vec::new();
     man.render(&mut text)?;
@@ -91,7 +93,7 @@ mod tests {
     use crate::order::ordered;
 
     fn all() -> Vec<(String, String)> {
-        let pages = pages(ordered::<crate::Arguments>()).expect("pages");
+        let pages = pages(ordered::<crate::AaepOptions>()).expect("pages");
         let text = |text| String::from_utf8(text).expect("UTF-8");
         pages.into_iter().map(|(name, it)| (name, text(it))).collect()
     }
@@ -104,7 +106,7 @@ mod tests {
             assert!(names.contains(&name), "{name} in {names:?}");
         }
         assert!(!names.iter().any(|it| it.contains("help")), "{names:?}");
-        let mut command = ordered::<crate::Arguments>();
+        let mut command = ordered::<crate::AaepOptions>();
         command.build();
         look(&command, "aaep", &pages);
     }

@@ -7,27 +7,26 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::console::Failure;
+use crate::console::CommandFailure;
 
 /// What to do with a manifest.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ManifestOptions {
     #[command(subcommand)]
-    command: Command,
+    command: ManifestCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ManifestCommand {
     /// Print the manifest of a producer as JSON, signed if you like.
-    Show(Box<show::Arguments>),
+    Show(Box<show::ManifestShowOptions>),
     /// Fetch the manifest of a producer and say whether it is signed by whom it should be.
-    Verify(verify::Arguments),
+    Verify(verify::ManifestVerifyOptions),
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &ManifestOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::Show(arguments) => show::run(arguments),
-        Command::Verify(arguments) => verify::run(arguments),
+        ManifestCommand::Show(arguments) => show::run(arguments),
+        ManifestCommand::Verify(arguments) => verify::run(arguments),
     }
 }

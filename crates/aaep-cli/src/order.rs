@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn no_help_has_marks_that_are_only_for_the_eye() {
-        assert_without_marks(&mut ordered::<crate::Arguments>());
+        assert_without_marks(&mut ordered::<crate::AaepOptions>());
     }
 
     #[test]
     fn every_command_is_in_one_group_of_the_help_and_listening_comes_first() {
-        let mut command = ordered::<crate::Arguments>();
+        let mut command = ordered::<crate::AaepOptions>();
         let help = command.render_help().to_string();
         command.build();
         for name in command.get_subcommands().map(Command::get_name) {

@@ -1,8 +1,7 @@
-//! The person's key: with it, the commands of the person who runs a hub show that they are theirs
-//! (ruling 37, `docs/security.md`).
+//! The person's key: it identifies the commands of the person who runs a hub (ruling 37, `docs/security.md`).
 //!
-//! It is read from a file that only this user can read, and told only to a hub of this user on this
-//! machine. Commands that speak as an agent never use it.
+//! It is read from a file that only this user can read, and sent only to a hub of this user on this machine. Commands
+//! that speak as an agent never use it.
 
 use std::path::PathBuf;
 
@@ -11,8 +10,7 @@ use aaep_transport::link::Target;
 
 use crate::tokens::configuration_folder;
 
-/// Where the key is: where `AAEP_PERSON_KEY` says, beside the file of the tokens, or in the folder of
-/// the configuration.
+/// The key file: as `AAEP_PERSON_KEY` says, next to the tokens file, or in the configuration folder.
 fn key_file() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("AAEP_PERSON_KEY")
@@ -20,16 +18,17 @@ fn key_file() -> Option<PathBuf> {
         .or_else(|| configuration_folder().ok().map(|folder| folder.join(PERSON_KEY_FILE)))
 }
 
-/// The key, for a hub of this user on this machine. None where there is no key yet, and for every other
-/// address: whoever is there would be the person from then on.
+/// The key, for a hub of this user on this machine. `None` if there is no key yet, and for every other address: any
+/// program that gets the key can act as the person.
 pub(crate) fn key_for(address: &str) -> Option<String> {
     if is_own_hub(address) { read_person_key(&key_file()?).ok() } else { None }
 }
 
-/// Whether the hub at this address is of this user on this machine, so that what it says of others can be believed.
+/// Whether the hub at this address belongs to this user on this machine, so that its statements about others can be
+/// trusted.
 pub(crate) fn is_own_hub(address: &str) -> bool {
     match Target::parse(address) {
-        // Of those without a path, only a socket of this user is connected to.
+        // Without a path, only sockets of this user are connected to.
         Ok(Target::Unix(None)) => true,
         Ok(Target::Unix(Some(path))) => is_own_socket(&path),
         Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place)) => {
@@ -39,7 +38,7 @@ pub(crate) fn is_own_hub(address: &str) -> bool {
     }
 }
 
-/// Whether a socket was made by this user, or by the system.
+/// Whether a socket was created by this user or by the system.
 #[cfg(unix)]
 fn is_own_socket(path: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -47,14 +46,14 @@ fn is_own_socket(path: &std::path::Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.uid() == own || it.uid() == 0)
 }
 
-/// A pipe of another user cannot be told apart here.
+/// A pipe of another user cannot be recognised here.
 #[cfg(not(unix))]
 fn is_own_socket(_: &std::path::Path) -> bool {
     false
 }
 
-/// Whether whoever listens on a port of this machine is this user, or the system. On a machine with
-/// several people another one may have taken the port first.
+/// Whether a port of this machine is listened on by this user or the system. On a shared machine, another user may
+/// have taken the port first.
 #[cfg(target_os = "linux")]
 fn is_own_port(port: u16) -> bool {
     let own = aaep_transport::local::own_user_id();
@@ -64,13 +63,13 @@ fn is_own_port(port: u16) -> bool {
     !users.is_empty() && users.iter().all(|user| *user == own || *user == 0)
 }
 
-/// Elsewhere nobody says so; the socket of the hub is used instead.
+/// Other systems do not report this; the hub's socket is used instead.
 #[cfg(not(target_os = "linux"))]
 fn is_own_port(_: u16) -> bool {
     false
 }
 
-/// The users who listen on a port, from the kernel's table of sockets.
+/// The users that listen on a port, from the kernel's table of sockets.
 #[cfg(target_os = "linux")]
 fn listening_users(table: &str, port: u16) -> impl Iterator<Item = u32> {
     const LISTENING: &str = "0A";

@@ -1,26 +1,26 @@
-//! What is wrong with a message of a stream: in itself, in the order of its session, or around it.
+//! The problems of a message in a stream: in the message, in the order of its session, or between messages.
 
 use std::fmt;
 
 use aaep::{Mode, Severity, Violation};
 use aaep_engine::order::OrderViolation;
 
-/// One thing to report.
+/// One problem to report.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct MessageProblem {
     pub(crate) severity: Severity,
-    /// The stable name, as docs/violations.md lists it.
+    /// Its stable name, as listed in docs/violations.md.
     pub(crate) code: &'static str,
-    /// Where in the message; empty for the message as a whole.
+    /// Its JSON pointer in the message; empty for the message as a whole.
     pub(crate) pointer: String,
     pub(crate) section: &'static str,
     pub(crate) what: String,
     pub(crate) advice: &'static str,
 }
 
-impl Problem {
+impl MessageProblem {
     pub(crate) fn of_message(violation: Violation) -> Self {
-        Problem {
+        MessageProblem {
             severity: violation.severity,
             code: violation.code.name(),
             section: violation.section,
@@ -30,9 +30,9 @@ impl Problem {
         }
     }
 
-    /// A subscriber goes on hearing a session that breaks its order; a producer must not send it.
+    /// A subscriber keeps listening to a session that violates the order; a producer must not send it.
     pub(crate) fn of_order(violation: &OrderViolation, mode: Mode) -> Self {
-        Problem {
+        MessageProblem {
             severity: if mode == Mode::Tolerant { Severity::Note } else { Severity::Error },
             code: violation.code(),
             section: violation.section(),
@@ -42,9 +42,9 @@ impl Problem {
         }
     }
 
-    /// The events of an input were judged one by one.
+    /// Notes that the events of an input were judged one by one.
     pub(crate) fn order_not_judged() -> Self {
-        Problem {
+        MessageProblem {
             severity: Severity::Note,
             code: "order_not_judged",
             section: "4.5.1",
@@ -57,14 +57,14 @@ impl Problem {
         }
     }
 
-    /// A hub fills in some of what an event lacks, or gives its ids another form, when an agent publishes it.
+    /// Notes that a hub completes some fields, or normalises ids, when an agent publishes the event.
     pub(crate) fn hub_fills_in(fields: &[&str], is_all: bool) -> Self {
         let rest = if is_all {
             "Published to a hub, it is valid."
         } else {
             "The rest is wrong there too."
         };
-        Problem {
+        MessageProblem {
             severity: Severity::Note,
             code: "hub_fills_in",
             section: "3.2",
@@ -78,7 +78,7 @@ impl Problem {
     }
 
     pub(crate) fn between_messages(what: &str) -> Self {
-        Problem {
+        MessageProblem {
             severity: Severity::Error,
             code: "not_json",
             section: "3.8",
@@ -89,7 +89,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for MessageProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.pointer.is_empty() {
             write!(f, "{}: ", aaep::printable(&self.pointer))?;

@@ -1,51 +1,51 @@
-//! Progress of a long command, on standard error: a bar where lines may be drawn over again, a
-//! plain line now and then where a person asked for that, nothing where nobody is looking.
+//! Progress of a long command, on standard error: a bar if lines may be redrawn, an occasional plain line if the
+//! person asked for plain output, nothing if it is not a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crate::console::{may_redraw, say};
 
-/// How long a command may take before it says anything.
+/// How long a command may take before it reports progress.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a bar is drawn, and how often a plain line is said.
+/// How often a bar is redrawn, and how often a plain line is printed.
 const REDRAW: Duration = Duration::from_millis(200);
 const REPEAT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum ProgressStyle {
     Bar,
     Lines,
     Silent,
 }
 
-/// Tells how far a command is.
+/// Reports the progress of a command.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    style: Style,
+pub(crate) struct CommandProgress {
+    style: ProgressStyle,
     started: Instant,
     said: Option<Instant>,
-    /// How many bytes there are, if that is known.
+    /// The total number of bytes, if it is known.
     total: Option<u64>,
 }
 
-impl Progress {
+impl CommandProgress {
     pub(crate) fn new(total: Option<u64>) -> Self {
         let style = match (io::stderr().is_terminal(), may_redraw()) {
-            (true, true) => Style::Bar,
-            (true, false) => Style::Lines,
-            (false, _) => Style::Silent,
+            (true, true) => ProgressStyle::Bar,
+            (true, false) => ProgressStyle::Lines,
+            (false, _) => ProgressStyle::Silent,
         };
-        Progress { style, started: Instant::now(), said: None, total }
+        CommandProgress { style, started: Instant::now(), said: None, total }
     }
 
-    /// Tells how far it is, if it is time to.
+    /// Reports progress if it is time.
     pub(crate) fn tick(&mut self, bytes: u64, messages: u64) {
         let wait = match (self.style, self.said) {
-            (Style::Silent, _) => return,
+            (ProgressStyle::Silent, _) => return,
             (_, None) => PATIENCE,
-            (Style::Bar, Some(_)) => REDRAW,
-            (Style::Lines, Some(_)) => REPEAT,
+            (ProgressStyle::Bar, Some(_)) => REDRAW,
+            (ProgressStyle::Lines, Some(_)) => REPEAT,
         };
         if self.said.unwrap_or(self.started).elapsed() < wait {
             return;
@@ -54,17 +54,17 @@ impl Progress {
         let percent =
             self.total.filter(|total| *total > 0).map(|total| bytes.min(total) * 100 / total);
         let text = describe(percent, messages);
-        if self.style == Style::Lines {
+        if self.style == ProgressStyle::Lines {
             say(&text);
         } else {
-            // A bar that cannot be drawn is no reason to stop.
+            // A bar that cannot be drawn is not a reason to stop.
             let _ = write!(io::stderr(), "\r\x1b[2K{}{text}", bar(percent));
         }
     }
 
-    /// Takes the bar away, so that what follows starts on a clean line.
+    /// Removes the bar, so that the next output starts on a clean line.
     pub(crate) fn clear(&mut self) {
-        if self.style == Style::Bar && self.said.is_some() {
+        if self.style == ProgressStyle::Bar && self.said.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[2K");
         }
     }

@@ -1,7 +1,7 @@
-//! `aaep replay`: what agents did, to be heard again: since the person left, the last thing, a reply, decisions.
+//! `aaep replay`: tells again what agents did: since the person left, the last thing, a reply, or decisions.
 //!
-//! It comes from the history of the hub, as far as the person may hear it, in the words of live listening. Nothing in
-//! it can be answered. `history` reads, `play` tells, `place` knows where the person left off.
+//! It reads the hub's history, as far as the person may hear it, and uses the words of live listening. Nothing in it
+//! can be answered. `history` reads, `play` tells, `place` knows where the person left.
 
 mod decisions;
 mod forms;
@@ -16,12 +16,12 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::console::{Failure, count};
+use crate::console::{CommandFailure, count};
 use crate::hubs::HubFlags;
-use crate::settings::{self, Flags, Settings};
-use forms::Replay;
-use history::From;
-use play::Told;
+use crate::settings::{self, SettingsFlags, UserSettings};
+use forms::ReplayContext;
+use history::HistoryStart;
+use play::ReplayedUtterance;
 
 const WORDS: &str = "\
 What can be said:
@@ -37,17 +37,17 @@ Exit codes:
   0  it is told
   2  it could not be done: no hub, no such session, or nobody knows when you left";
 
-/// How many things are told to someone who listens.
+/// How many things are told to a person who is listening.
 const MAX_RECALLED: usize = 100;
 
 /// What to hear again.
 #[derive(Debug, Args)]
 #[command(after_help = WORDS)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
-pub(crate) struct Arguments {
+pub(crate) struct ReplayOptions {
     /// What to hear again.
     #[arg(value_enum, default_value = "left", hide_default_value = true)]
-    what: What,
+    what: ReplayForm,
     /// Which session: a number of `aaep replay list`, an id, or the name of an agent.
     session: Option<String>,
     /// Only one turn of the session.
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
 
 /// What can be heard again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum ReplayForm {
     /// What happened since you left.
     Left,
     /// The last thing that was told.
@@ -100,32 +100,34 @@ enum What {
     List,
 }
 
-/// Tells it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &ReplayOptions) -> Result<ExitCode, CommandFailure> {
     check(arguments)?;
     let settings = wanted(arguments)?;
-    // Of several hubs, the first is meant where none is said.
+    // If none is named, the first of several hubs is used.
     let hubs = arguments.hub.hubs(&settings.listen)?;
-    let hub = hubs.first().ok_or_else(|| Failure::new("no hub is set", "Name one with --hub."))?;
-    let replay = Replay::open(&hub.address, hub.token.as_deref(), &settings)?;
+    let hub =
+        hubs.first().ok_or_else(|| CommandFailure::new("no hub is set", "Name one with --hub."))?;
+    let replay = ReplayContext::open(&hub.address, hub.token.as_deref(), &settings)?;
     let since = match &arguments.since {
         Some(text) => Some(replay.moment_of(text)?),
         None => None,
     };
-    let from = since.map_or(From::Beginning, From::Time);
+    let from = since.map_or(HistoryStart::Beginning, HistoryStart::Time);
     let session = arguments.session.as_deref();
     let all = match arguments.what {
-        What::Left => replay.left(since)?,
-        What::Last => replay.last(session)?,
-        What::Reply if arguments.exact && !settings.speech.on && !settings.braille.on => {
+        ReplayForm::Left => replay.left(since)?,
+        ReplayForm::Last => replay.last(session)?,
+        ReplayForm::Reply if arguments.exact && !settings.speech.on && !settings.braille.on => {
             replay.exactly(session, arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
-        What::Reply => replay.reply(session, arguments.exact)?,
-        What::Decisions => replay.decisions(session, &from)?,
-        What::Session if arguments.turns => replay.turns(session.unwrap_or_default())?,
-        What::Session => replay.session(session.unwrap_or_default(), &from, arguments.turn)?,
-        What::List => replay.list()?,
+        ReplayForm::Reply => replay.reply(session, arguments.exact)?,
+        ReplayForm::Decisions => replay.decisions(session, &from)?,
+        ReplayForm::Session if arguments.turns => replay.turns(session.unwrap_or_default())?,
+        ReplayForm::Session => {
+            replay.session(session.unwrap_or_default(), &from, arguments.turn)?
+        }
+        ReplayForm::List => replay.list()?,
     };
     if arguments.json {
         play::write_json(all)?;
@@ -135,57 +137,62 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the words go together.
-fn check(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { what, session, turn, turns, since, exact, .. } = arguments;
+/// Checks that the options go together.
+fn check(arguments: &ReplayOptions) -> Result<(), CommandFailure> {
+    let ReplayOptions { what, session, turn, turns, since, exact, .. } = arguments;
     let wrong = match what {
-        What::Session if session.is_none() => Some("it is not said which session"),
-        What::Left | What::List if session.is_some() => Some("no session goes with that word"),
-        _ if *what != What::Session && (turn.is_some() || *turns) => {
+        ReplayForm::Session if session.is_none() => Some("it is not said which session"),
+        ReplayForm::Left | ReplayForm::List if session.is_some() => {
+            Some("no session goes with that word")
+        }
+        _ if *what != ReplayForm::Session && (turn.is_some() || *turns) => {
             Some("--turn and --turns go with session")
         }
-        _ if *exact && *what != What::Reply => Some("--exact goes with reply"),
-        What::Last | What::Reply | What::List if since.is_some() => {
+        _ if *exact && *what != ReplayForm::Reply => Some("--exact goes with reply"),
+        ReplayForm::Last | ReplayForm::Reply | ReplayForm::List if since.is_some() => {
             Some("--since does not go with that word")
         }
         _ => None,
     };
     wrong.map_or(Ok(()), |wrong| {
-        Err(Failure::new(wrong, "To hear what can be said: aaep replay --help"))
+        Err(CommandFailure::new(wrong, "To hear what can be said: aaep replay --help"))
     })
 }
 
-/// The settings of the person, with what was said on the command line.
-fn wanted(arguments: &Arguments) -> Result<Settings, Failure> {
-    let flags =
-        Flags { hub: arguments.hub.said(), profile: arguments.profile.clone(), ..Flags::default() };
+/// The person's settings, with the command line flags applied.
+fn wanted(arguments: &ReplayOptions) -> Result<UserSettings, CommandFailure> {
+    let flags = SettingsFlags {
+        hub: arguments.hub.said(),
+        profile: arguments.profile.clone(),
+        ..SettingsFlags::default()
+    };
     let mut settings = settings::load(&flags)?.settings;
     settings.speech.on |= arguments.speech;
     settings.braille.on |= arguments.braille;
     settings.lines.on &= !arguments.no_lines;
-    // What is over needs nobody.
+    // Past events do not need attention.
     (settings.sounds.on, settings.lines.bell) = (false, false);
-    settings.lines.notifications = settings::Notifications::None;
+    settings.lines.notifications = settings::NotificationStyle::None;
     let says_nothing = !(settings.lines.on || settings.speech.on || settings.braille.on);
     if says_nothing && !arguments.json {
         let what = "nothing would be told: lines, speech and braille are all off";
-        return Err(Failure::new(what, "Turn one of them on, for example with --speech."));
+        return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
     }
     Ok(settings)
 }
 
-/// What happened at a hub since the person left, as lines that say of themselves whose words they are.
+/// What happened at a hub since the person left, as lines that name their speakers.
 pub(crate) fn since_left(
     address: &str,
     token: Option<&str>,
-    settings: &Settings,
-) -> Result<Vec<String>, Failure> {
-    let mut all = Replay::open(address, token, settings)?.left(None)?;
+    settings: &UserSettings,
+) -> Result<Vec<String>, CommandFailure> {
+    let mut all = ReplayContext::open(address, token, settings)?.left(None)?;
     let beyond = all.len().saturating_sub(MAX_RECALLED);
     if beyond > 0 {
         let words =
             format!("{} left out here. To hear it all: aaep replay", count(beyond as u64, "thing"));
-        all.splice(1..=beyond, [Told::about(&words)]);
+        all.splice(1..=beyond, [ReplayedUtterance::about(&words)]);
     }
-    Ok(all.iter().map(Told::line).collect())
+    Ok(all.iter().map(ReplayedUtterance::line).collect())
 }

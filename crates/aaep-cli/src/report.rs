@@ -1,7 +1,7 @@
-//! `aaep report`: says how recorded sessions would have been to listen to, as text, as JSON, and as a page.
+//! `aaep report`: reports how recorded sessions would have been to listen to, as text, as JSON, and as a page.
 //!
-//! Nothing is played and nobody waits: the announcer is rehearsed against a voice of a given pace, always in the
-//! same way.
+//! Nothing is played and nothing waits: the announcer is rehearsed against a voice of a given pace, and the result is
+//! always the same.
 
 mod recording;
 
@@ -14,9 +14,9 @@ use aaep_announce::{Listening, ListeningReport, PACES, Profile, Rehearsal, page,
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::{self, Failure, ascii_json_line, name_of};
+use crate::console::{self, CommandFailure, ascii_json_line, name_of};
 use crate::keys::tell;
-use recording::Recording;
+use recording::RecordedSessions;
 
 const EXIT_CODES: &str = "\
 A capture is what aaep capture writes: one event on each line. To have the questions in it, record with --questions.
@@ -30,7 +30,7 @@ Exit codes:
 /// Which recordings, for whom, and how to tell.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct ReportOptions {
     /// Recorded sessions; - is standard input.
     #[arg(required = true, value_name = "CAPTURE")]
     captures: Vec<PathBuf>,
@@ -53,22 +53,22 @@ fn profile(name: &str) -> Result<Profile, String> {
     Profile::named(name).ok_or_else(|| format!("there is no such profile; there are: {names}"))
 }
 
-/// A recording, and how it would have been.
-struct Heard {
-    recording: Recording,
+/// A recording with its rehearsal and report.
+struct RehearsedRecording {
+    recording: RecordedSessions,
     notes: Vec<String>,
     rehearsal: Rehearsal,
     report: ListeningReport,
 }
 
-/// Reports on all of them.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Reports on all recordings.
+pub(crate) fn run(arguments: &ReportOptions) -> Result<ExitCode, CommandFailure> {
     if let Some(path) = &arguments.html {
         refuse_to_overwrite(path, &arguments.captures)?;
     }
     let (mut failures, mut heard) = (0, Vec::new());
     for path in &arguments.captures {
-        match Recording::read(path) {
+        match RecordedSessions::read(path) {
             Ok(recording) => {
                 let it = hear(recording, arguments);
                 tell_of(&it, arguments, heard.is_empty())?;
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(path) = arguments.html.as_ref().filter(|_| !heard.is_empty()) {
         write_page(path, &heard, arguments)?;
     }
-    let is_good = |it: &Heard| it.report.is_good() && it.recording.broken_count == 0;
+    let is_good = |it: &RehearsedRecording| it.report.is_good() && it.recording.broken_count == 0;
     Ok(match failures {
         0 if heard.iter().all(is_good) => ExitCode::SUCCESS,
         0 => ExitCode::from(1),
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn hear(recording: Recording, arguments: &Arguments) -> Heard {
+fn hear(recording: RecordedSessions, arguments: &ReportOptions) -> RehearsedRecording {
     let mut preferences = arguments.profile.preferences();
     if let Some(pace) = arguments.words_per_minute {
         preferences.words_per_minute = pace;
@@ -99,10 +99,14 @@ fn hear(recording: Recording, arguments: &Arguments) -> Heard {
     let pace = preferences.pace();
     let rehearsal = rehearse(&recording.events, &preferences, pace);
     let report = ListeningReport::of_rehearsal(&recording.events, &rehearsal, pace);
-    Heard { notes: recording.notes(), recording, rehearsal, report }
+    RehearsedRecording { notes: recording.notes(), recording, rehearsal, report }
 }
 
-fn tell_of(heard: &Heard, arguments: &Arguments, is_first: bool) -> Result<(), Failure> {
+fn tell_of(
+    heard: &RehearsedRecording,
+    arguments: &ReportOptions,
+    is_first: bool,
+) -> Result<(), CommandFailure> {
     let (recording, report) = (&heard.recording, &heard.report);
     let profile = arguments.profile.name();
     if arguments.json {
@@ -114,7 +118,7 @@ fn tell_of(heard: &Heard, arguments: &Arguments, is_first: bool) -> Result<(), F
     heard.notes.iter().try_for_each(|note| tell(note))
 }
 
-fn object(heard: &Heard, profile: &str) -> Value {
+fn object(heard: &RehearsedRecording, profile: &str) -> Value {
     let recording = &heard.recording;
     let broken = recording.broken.iter().map(|it| json!({ "line": it.line, "problem": it.why }));
     let mut object = json!({
@@ -132,19 +136,23 @@ fn object(heard: &Heard, profile: &str) -> Value {
     object
 }
 
-/// A page is never written over the recording that it is about.
-fn refuse_to_overwrite(path: &Path, captures: &[PathBuf]) -> Result<(), Failure> {
+/// Refuses to write the page over a recording that it is about.
+fn refuse_to_overwrite(path: &Path, captures: &[PathBuf]) -> Result<(), CommandFailure> {
     let Ok(page) = fs::canonicalize(path) else { return Ok(()) };
     let is_same = |it: &PathBuf| fs::canonicalize(it).is_ok_and(|it| it == page);
     if captures.iter().any(is_same) {
         let what = format!("{} is a capture and not a place for the page", name_of(path));
-        return Err(Failure::new(what, "Give --html another name."));
+        return Err(CommandFailure::new(what, "Give --html another name."));
     }
     Ok(())
 }
 
-/// Writes the page, whole or not at all.
-fn write_page(path: &Path, heard: &[Heard], arguments: &Arguments) -> Result<(), Failure> {
+/// Writes the page completely or not at all.
+fn write_page(
+    path: &Path,
+    heard: &[RehearsedRecording],
+    arguments: &ReportOptions,
+) -> Result<(), CommandFailure> {
     let listenings: Vec<Listening<'_>> = heard
         .iter()
         .map(|it| Listening {
@@ -157,7 +165,7 @@ fn write_page(path: &Path, heard: &[Heard], arguments: &Arguments) -> Result<(),
         })
         .collect();
     let failed = |error: &std::io::Error| {
-        Failure::of_file("write", path, error, "Give --html a place where you may write.")
+        CommandFailure::of_file("write", path, error, "Give --html a place where you may write.")
     };
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
@@ -168,7 +176,7 @@ fn write_page(path: &Path, heard: &[Heard], arguments: &Arguments) -> Result<(),
     Ok(())
 }
 
-/// A page is for others to read, and a temporary file is not.
+/// Others may read the page, but a temporary file is private.
 #[cfg(unix)]
 fn readable(file: &tempfile::NamedTempFile) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

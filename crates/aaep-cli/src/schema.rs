@@ -1,14 +1,14 @@
-//! `aaep schema`: writes our JSON Schemas in the folders and under the names of the public ones.
+//! `aaep schema`: writes our JSON Schemas, with the folders and names of the public ones.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::console::{Failure, count, name_of};
+use crate::console::{CommandFailure, count, name_of};
 
 /// What to write and where.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SchemaOptions {
     /// The folder to write to; made if it is not there. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -17,8 +17,8 @@ pub(crate) struct Arguments {
     bundle: bool,
 }
 
-/// Writes all schemas and says how many.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Writes all schemas and reports how many.
+pub(crate) fn run(arguments: &SchemaOptions) -> Result<ExitCode, CommandFailure> {
     let next = "Choose a folder that you may write to, with --out.";
     let files = if arguments.bundle { aaep::bundled_schemas() } else { aaep::schemas() };
     for file in &files {
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         path.parent()
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| fs::write(&path, text))
-            .map_err(|error| Failure::of_file("write", &path, &error, next))?;
+            .map_err(|error| CommandFailure::of_file("write", &path, &error, next))?;
     }
     crate::console::say(&format!(
         "Wrote {} to {}.",

@@ -1,7 +1,7 @@
-//! `aaep serve`: runs a hub until it is told to stop.
+//! `aaep serve`: runs a hub until it is stopped.
 //!
-//! Standard output says where it listens and how to try it; standard error has the log. With `--stdio`,
-//! standard output is for the program that listens there, and everything for people is on standard error.
+//! Standard output says where it listens and how to try it; standard error has the log. With `--stdio`, standard
+//! output belongs to the program that listens there, and everything for people goes to standard error.
 
 mod sockets;
 
@@ -19,10 +19,10 @@ use aaep_hub::stdio::{self, StdioEnd};
 use clap::Args;
 use tokio::task::JoinHandle;
 
-use crate::console::{COULD_NOT, Failure, complain, say};
+use crate::console::{COULD_NOT, CommandFailure, complain, say};
 use crate::keys::{own_folder, tell};
-use crate::log::{Log, start_log};
-use crate::stop::Stopped;
+use crate::log::{LogFlags, start_log};
+use crate::stop::StopSignals;
 use crate::tokens::configuration_folder;
 
 const EXIT_CODES: &str = "\
@@ -30,14 +30,14 @@ What can be set in the configuration file is in docs/serve.md. Exit codes:
   0  it ran, and was told to stop
   2  it could not start, or could not go on";
 
-/// How long the program that started us has to read what it was still to be told.
+/// How long the parent program has to read the last messages.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How to run the hub.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct ServeOptions {
     /// The address to listen on, such as 127.0.0.1:7117, which is the default. Port 0 is any free one.
     /// Can be given several times.
     #[arg(long, value_name = "ADDRESS")]
@@ -85,18 +85,18 @@ pub(crate) struct Arguments {
     #[arg(last = true, value_name = "COMMAND", requires = "child")]
     command: Vec<String>,
     #[command(flatten)]
-    log: Log,
+    log: LogFlags,
 }
 
-/// Runs it until it is told to stop.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Runs the hub until it is stopped.
+pub(crate) fn run(arguments: &ServeOptions) -> Result<ExitCode, CommandFailure> {
     let options = options(arguments)?;
     start_log(&arguments.log);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
-        Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
     })?;
     let served = runtime.block_on(serve(options, arguments.socket.as_deref(), arguments.stdio));
-    // A thread may still read standard input, on which nothing more may ever come.
+    // A thread may still be reading standard input, where nothing more may ever arrive.
     runtime.shutdown_background();
     served
 }
@@ -105,10 +105,10 @@ async fn serve(
     options: DaemonOptions,
     socket: Option<&Path>,
     is_stdio: bool,
-) -> Result<ExitCode, Failure> {
-    // Before anything runs, so that no signal is missed.
-    let stopped = Stopped::new().map_err(|error| {
-        Failure::new(format!("the system gives no signals: {error}"), "Try again later.")
+) -> Result<ExitCode, CommandFailure> {
+    // Before anything else runs, so that no signal is missed.
+    let stopped = StopSignals::new().map_err(|error| {
+        CommandFailure::new(format!("the system gives no signals: {error}"), "Try again later.")
     })?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
@@ -134,13 +134,13 @@ async fn serve(
         tracing::warn!("Some requests were cut off because they took too long.");
     }
     if let Some(parent) = parent {
-        // It is told of the end, if it reads.
+        // Let the parent read the last messages, if it does.
         let _ = tokio::time::timeout(LAST_WORDS, parent).await;
     }
     match died {
         None => Ok(ExitCode::SUCCESS),
         Some(why) => {
-            complain(&Failure::of_sentences(
+            complain(&CommandFailure::of_sentences(
                 &format!("The hub cannot go on. {why}"),
                 "Start it again; what was acknowledged is stored.",
             ));
@@ -149,7 +149,7 @@ async fn serve(
     }
 }
 
-/// Waits until the program that started us listens no more; for ever if it never did.
+/// Waits until the parent program stops listening; forever if it never listened.
 async fn ended(parent: &mut Option<JoinHandle<StdioEnd>>) -> StdioEnd {
     let Some(listening) = parent else { return std::future::pending().await };
     let end = listening.await.unwrap_or(StdioEnd::Ended);
@@ -157,8 +157,8 @@ async fn ended(parent: &mut Option<JoinHandle<StdioEnd>>) -> StdioEnd {
     end
 }
 
-/// Says where it listens and how to try it.
-fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
+/// Prints where the hub listens and how to try it.
+fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), CommandFailure> {
     let tell = |text: &str| {
         if is_stdio {
             say(text);
@@ -184,8 +184,8 @@ fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), Failure> {
     tell("To stop: press Control and C.")
 }
 
-/// What was asked for on the command line, and else in the file.
-fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
+/// The options from the command line and, for what it leaves open, from the configuration file.
+fn options(arguments: &ServeOptions) -> Result<DaemonOptions, CommandFailure> {
     let config = match &arguments.config {
         Some(path) => Config::load(path),
         None => match configuration_folder().map(|folder| folder.join("hub.toml")) {
@@ -226,22 +226,24 @@ fn options(arguments: &Arguments) -> Result<DaemonOptions, Failure> {
     })
 }
 
-/// The folder of this program for what it keeps from one run to the next.
-pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
+/// This program's folder for state that it keeps between runs.
+pub(crate) fn state_folder() -> Result<PathBuf, CommandFailure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_STATE_HOME")
         .filter(|path| path.is_absolute())
         .or_else(|| set("HOME").map(|home| home.join(".local/state")))
         .or_else(|| set("LOCALAPPDATA"))
         .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| Failure::new("there is no home folder here", "Say where with --store."))
+        .ok_or_else(|| {
+            CommandFailure::new("there is no home folder here", "Say where with --store.")
+        })
 }
 
-/// Why it did not start, with what to do at the command line.
-fn failure(error: &DaemonError) -> Failure {
+/// Why the hub did not start, with the next step on the command line.
+fn failure(error: &DaemonError) -> CommandFailure {
     if let DaemonError::Hub(StartError::Store(error)) = error {
         return crate::store::failure(error);
     }
     let next = format!("More: aaep serve --help. {INSECURE_FLAG} is for networks that you trust.");
-    Failure::of_sentences(&error.to_string(), &next)
+    CommandFailure::of_sentences(&error.to_string(), &next)
 }

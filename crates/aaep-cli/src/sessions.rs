@@ -1,6 +1,6 @@
-//! `aaep sessions`: lists, shows, ends and deletes what a hub has of sessions.
+//! `aaep sessions`: lists, shows, ends and deletes the sessions of a hub.
 //!
-//! It tells what is stored and judges nothing of it. Deleting is said twice or not done.
+//! It shows what is stored and does not judge it. Deleting needs a second confirmation.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -10,8 +10,8 @@ use aaep::{SessionId, printable};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::archive::{Archive, Event, Session, Whereabouts};
-use crate::console::{Failure, ascii_json, ascii_json_line, count};
+use crate::archive::{ArchiveFlags, ArchivedEvent, ArchivedSession, SessionArchive};
+use crate::console::{CommandFailure, ascii_json, ascii_json_line, count};
 use crate::keys::{moment, tell};
 
 const EXIT_CODES: &str = "\
@@ -19,20 +19,20 @@ Exit codes:
   0  it is done
   2  it could not be done: wrong usage, no such session, no hub, or a store that cannot be used";
 
-/// The fields of an event that say something to people, in the order in which they are told.
+/// The fields of an event that contain words for people, in the order in which they are told.
 const TOLD: [&str; 7] =
     ["summary_normal", "action", "consequence", "question", "reason", "error_message", "chunk"];
 
 /// What to do with sessions.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct SessionsOptions {
     #[command(subcommand)]
-    command: Command,
+    command: SessionsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum SessionsCommand {
     /// List the sessions: those that run, then those that ended, the newest first.
     #[command(after_help = EXIT_CODES)]
     List {
@@ -40,7 +40,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Whereabouts,
+        place: ArchiveFlags,
     },
     /// Show a session and its events.
     #[command(after_help = EXIT_CODES)]
@@ -51,7 +51,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Whereabouts,
+        place: ArchiveFlags,
     },
     /// End a session that runs, because its agent is gone or does not end it.
     ///
@@ -62,7 +62,7 @@ enum Command {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,
         #[command(flatten)]
-        place: Whereabouts,
+        place: ArchiveFlags,
     },
     /// Delete a session that has ended: its events, what was answered, and the words in the audit log.
     ///
@@ -76,22 +76,21 @@ enum Command {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        place: Whereabouts,
+        place: ArchiveFlags,
     },
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &SessionsOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::List { json, place } => list(place, *json)?,
-        Command::Show { session_id, json, place } => show(place, session_id, *json)?,
-        Command::End { session_id, place } => end(place, session_id)?,
-        Command::Delete { session_id, yes, place } => delete(place, session_id, *yes)?,
+        SessionsCommand::List { json, place } => list(place, *json)?,
+        SessionsCommand::Show { session_id, json, place } => show(place, session_id, *json)?,
+        SessionsCommand::End { session_id, place } => end(place, session_id)?,
+        SessionsCommand::Delete { session_id, yes, place } => delete(place, session_id, *yes)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(place: &Whereabouts, as_json: bool) -> Result<(), Failure> {
+fn list(place: &ArchiveFlags, as_json: bool) -> Result<(), CommandFailure> {
     let archive = place.open()?;
     if as_json {
         let mut all = Vec::new();
@@ -114,11 +113,11 @@ fn list(place: &Whereabouts, as_json: bool) -> Result<(), Failure> {
     sessions.iter().try_for_each(|sentence| tell(sentence))
 }
 
-fn show(place: &Whereabouts, session_id: &SessionId, as_json: bool) -> Result<(), Failure> {
+fn show(place: &ArchiveFlags, session_id: &SessionId, as_json: bool) -> Result<(), CommandFailure> {
     let archive = place.open()?;
     let session = archive.session(session_id)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let failed = |error: io::Error| Failure::of_output(&error);
+    let failed = |error: io::Error| CommandFailure::of_output(&error);
     if !as_json {
         writeln!(out, "{}", sentence(&session)).map_err(failed)?;
     }
@@ -135,22 +134,28 @@ fn show(place: &Whereabouts, session_id: &SessionId, as_json: bool) -> Result<()
     out.flush().map_err(failed)
 }
 
-fn end(place: &Whereabouts, session_id: &SessionId) -> Result<(), Failure> {
+fn end(place: &ArchiveFlags, session_id: &SessionId) -> Result<(), CommandFailure> {
     let mut archive = place.open()?;
     archive.end(session_id)?;
     let told = match archive {
-        Archive::Hub(_) => "Everyone who listens was told, and its open questions were withdrawn.",
-        Archive::Folder { .. } => "Its open questions were withdrawn.",
+        SessionArchive::Hub(_) => {
+            "Everyone who listens was told, and its open questions were withdrawn."
+        }
+        SessionArchive::Folder { .. } => "Its open questions were withdrawn.",
     };
     tell(&format!("Session {session_id} has ended. {told}"))
 }
 
-fn delete(place: &Whereabouts, session_id: &SessionId, is_sure: bool) -> Result<(), Failure> {
+fn delete(
+    place: &ArchiveFlags,
+    session_id: &SessionId,
+    is_sure: bool,
+) -> Result<(), CommandFailure> {
     let mut archive = place.open()?;
     let session = archive.session(session_id)?;
     let events = count(session.events, "event");
     if !is_sure {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!(
                 "deleting session {session_id} with {events} cannot be undone, so nothing was deleted yet"
             ),
@@ -164,7 +169,7 @@ fn delete(place: &Whereabouts, session_id: &SessionId, is_sure: bool) -> Result<
     ))
 }
 
-fn sentence(session: &Session) -> String {
+fn sentence(session: &ArchivedSession) -> String {
     let state = match session.ended_unix_us {
         Some(ended) => format!("ended {}", moment(ended.div_euclid(1000))),
         None => format!("running, last event {}", moment(session.last_unix_us.div_euclid(1000))),
@@ -179,7 +184,7 @@ fn sentence(session: &Session) -> String {
     )
 }
 
-fn object(session: &Session) -> Value {
+fn object(session: &ArchivedSession) -> Value {
     json!({
         "session_id": session.id,
         "agent": session.agent,
@@ -191,20 +196,20 @@ fn object(session: &Session) -> Value {
     })
 }
 
-/// An event as a person hears it.
-fn event_sentence(event: &Event) -> String {
+/// An event as a sentence for people.
+fn event_sentence(event: &ArchivedEvent) -> String {
     let at = moment(event.unix_us.div_euclid(1000));
     let by_hub = if event.by_hub { ", by the hub" } else { "" };
-    let urgent = if event.is_urgent { ", urgent" } else { "" };
+    let critical = if event.is_critical { ", urgent" } else { "" };
     let Some(value) = &event.json else {
-        return format!("{at}{by_hub}{urgent}: an event that is not JSON.");
+        return format!("{at}{by_hub}{critical}: an event that is not JSON.");
     };
     let kind = value["type"].as_str().unwrap_or("an event without a type");
     let kind = kind.strip_prefix("aaep:agent.").unwrap_or(kind).replace('.', " ");
-    format!("{at}, {}{by_hub}{urgent}: {}", printable(&kind), told(value))
+    format!("{at}, {}{by_hub}{critical}: {}", printable(&kind), told(value))
 }
 
-/// What an event says to people.
+/// The words of an event for people.
 fn told(event: &Value) -> String {
     let text = |field: &str| event[field].as_str();
     let mut told: Vec<_> = TOLD.iter().filter_map(|field| text(field)).map(printable).collect();
@@ -219,7 +224,7 @@ fn told(event: &Value) -> String {
     if told.is_empty() { "no words; see --json.".to_owned() } else { sentences(&told) }
 }
 
-/// Texts one after the other, with a full stop where a text ends without one and another follows.
+/// Joins texts, adding a full stop to a text that ends without one if another follows.
 fn sentences(texts: &[Cow<'_, str>]) -> String {
     let mut all = String::new();
     for text in texts {
@@ -234,12 +239,12 @@ fn sentences(texts: &[Cow<'_, str>]) -> String {
     all
 }
 
-fn event_object(event: &Event) -> String {
+fn event_object(event: &ArchivedEvent) -> String {
     ascii_json_line(&json!({
         "order": event.order,
         "taken_in_at": moment(event.unix_us.div_euclid(1000)),
         "by_hub": event.by_hub,
-        "is_urgent": event.is_urgent,
+        "is_urgent": event.is_critical,
         "event": event.json,
     }))
 }

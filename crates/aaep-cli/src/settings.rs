@@ -1,7 +1,6 @@
-//! The person's settings: one commented TOML file, over which the environment and then flags have their say.
+//! The person's settings: one commented TOML file, overridden by the environment and then by flags.
 //!
-//! A key that is not known, or a value that cannot mean anything, is named with its line: a setting that was
-//! meant is never passed over.
+//! An unknown key or an invalid value is reported with its line, so that no setting is silently ignored.
 
 pub(crate) mod keys;
 pub(crate) mod rules;
@@ -18,34 +17,34 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::console::Failure;
-use crate::hubs::Addresses;
+use crate::console::CommandFailure;
+use crate::hubs::HubAddresses;
 use crate::tokens::configuration_folder;
-use keys::{KEYS, Key};
-use rules::Rule;
-pub(crate) use wrong::Wrong;
+use keys::{KEYS, SettingKey};
+use rules::AnswerRule;
+pub(crate) use wrong::SettingProblem;
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Settings {
-    pub(crate) listen: Listen,
-    pub(crate) lines: Lines,
-    pub(crate) speech: Speech,
-    pub(crate) braille: Braille,
-    pub(crate) desktop: Desktop,
-    pub(crate) sounds: Sounds,
-    pub(crate) rules: Vec<Rule>,
+#[serde(deny_unknown_fields, default, expecting = "struct Settings")]
+pub(crate) struct UserSettings {
+    pub(crate) listen: ListenSettings,
+    pub(crate) lines: LinesSettings,
+    pub(crate) speech: SpeechSettings,
+    pub(crate) braille: BrailleSettings,
+    pub(crate) desktop: DesktopSettings,
+    pub(crate) sounds: SoundsSettings,
+    pub(crate) rules: Vec<AnswerRule>,
 }
 
-/// What is heard. `keys.rs` says what each setting is for.
+/// What is told. `keys.rs` describes each setting.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Listen {
-    pub(crate) hub: Option<Addresses>,
+#[serde(deny_unknown_fields, default, expecting = "struct Listen")]
+pub(crate) struct ListenSettings {
+    pub(crate) hub: Option<HubAddresses>,
     pub(crate) profile: Profile,
     pub(crate) languages: Option<Vec<String>>,
     pub(crate) words_per_minute: Option<u64>,
@@ -54,23 +53,23 @@ pub(crate) struct Listen {
 
 /// Plain lines in the terminal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Lines {
+#[serde(deny_unknown_fields, default, expecting = "struct Lines")]
+pub(crate) struct LinesSettings {
     pub(crate) on: bool,
     pub(crate) bell: bool,
-    pub(crate) notifications: Notifications,
+    pub(crate) notifications: NotificationStyle,
 }
 
-impl Default for Lines {
+impl Default for LinesSettings {
     fn default() -> Self {
-        Lines { on: true, bell: false, notifications: Notifications::None }
+        LinesSettings { on: true, bell: false, notifications: NotificationStyle::None }
     }
 }
 
 /// How a terminal is asked to notify the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Notifications {
+#[serde(rename_all = "lowercase", expecting = "enum Notifications")]
+pub(crate) enum NotificationStyle {
     None,
     Osc9,
     Osc777,
@@ -78,8 +77,8 @@ pub(crate) enum Notifications {
 
 /// Speech through speech-dispatcher.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Speech {
+#[serde(deny_unknown_fields, default, expecting = "struct Speech")]
+pub(crate) struct SpeechSettings {
     pub(crate) on: bool,
     pub(crate) address: Option<String>,
     pub(crate) module: Option<String>,
@@ -91,8 +90,8 @@ pub(crate) struct Speech {
 
 /// A braille display through BRLTTY.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Braille {
+#[serde(deny_unknown_fields, default, expecting = "struct Braille")]
+pub(crate) struct BrailleSettings {
     pub(crate) on: bool,
     pub(crate) address: Option<String>,
     pub(crate) key_file: Option<PathBuf>,
@@ -100,24 +99,24 @@ pub(crate) struct Braille {
     pub(crate) tables: BTreeMap<String, String>,
 }
 
-impl Default for Braille {
+impl Default for BrailleSettings {
     fn default() -> Self {
         let (address, key_file, tables) = (None, None, BTreeMap::new());
-        Braille { on: false, address, key_file, cells_per_second: 10, tables }
+        BrailleSettings { on: false, address, key_file, cells_per_second: 10, tables }
     }
 }
 
-/// The screen reader of the desktop.
+/// The desktop's screen reader.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Desktop {
+#[serde(deny_unknown_fields, default, expecting = "struct Desktop")]
+pub(crate) struct DesktopSettings {
     pub(crate) on: bool,
 }
 
 /// Sounds before words.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Sounds {
+#[serde(deny_unknown_fields, default, expecting = "struct Sounds")]
+pub(crate) struct SoundsSettings {
     pub(crate) on: bool,
     pub(crate) needs_you: Option<PathBuf>,
     pub(crate) done: Option<PathBuf>,
@@ -126,7 +125,7 @@ pub(crate) struct Sounds {
 
 /// What can be set on the command line too.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Flags {
+pub(crate) struct SettingsFlags {
     #[arg(skip)]
     pub(crate) hub: Option<String>,
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
@@ -142,50 +141,50 @@ pub(crate) struct Flags {
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     Default,
     File,
     Environment(&'static str),
     Flag(&'static str),
 }
 
-/// The settings that hold, and where each comes from.
+/// The settings in effect, and where each comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Effective {
-    pub(crate) settings: Settings,
-    origins: BTreeMap<(&'static str, &'static str), Origin>,
+pub(crate) struct EffectiveSettings {
+    pub(crate) settings: UserSettings,
+    origins: BTreeMap<(&'static str, &'static str), SettingOrigin>,
 }
 
-impl Effective {
+impl EffectiveSettings {
     /// Where a setting comes from.
-    pub(crate) fn origin(&self, key: &Key) -> Origin {
-        self.origins.get(&(key.table, key.name)).cloned().unwrap_or(Origin::Default)
+    pub(crate) fn origin(&self, key: &SettingKey) -> SettingOrigin {
+        self.origins.get(&(key.table, key.name)).cloned().unwrap_or(SettingOrigin::Default)
     }
 }
 
-/// The file of this person.
-pub(crate) fn path() -> Result<PathBuf, Failure> {
+/// The path of this person's settings file.
+pub(crate) fn path() -> Result<PathBuf, CommandFailure> {
     Ok(configuration_folder()?.join("aaep.toml"))
 }
 
-/// The settings of this person: the file, then the environment, then flags.
-pub(crate) fn load(flags: &Flags) -> Result<Effective, Failure> {
+/// This person's settings: the file, then the environment, then flags.
+pub(crate) fn load(flags: &SettingsFlags) -> Result<EffectiveSettings, CommandFailure> {
     let path = path()?;
     let text = read(&path)?.unwrap_or_default();
     let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
-    effective(&text, variable, flags).map_err(|wrong| {
-        let (first, rest) = (wrong.first(), wrong.len().saturating_sub(1));
+    effective(&text, variable, flags).map_err(|problems| {
+        let (first, rest) = (problems.first(), problems.len().saturating_sub(1));
         let what = first.map_or_else(String::new, |it| it.in_file(&path));
         let more = if rest > 0 { format!(" There is more: {rest}.") } else { String::new() };
         let what = format!("{}{more}", what.trim_end_matches('.'));
-        Failure::new(what, "Mend it with: aaep config edit")
+        CommandFailure::new(what, "Mend it with: aaep config edit")
     })
 }
 
-/// What the file says; none if there is none.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
+/// The content of the file; `None` if it does not exist.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandFailure> {
     let next = "Look at the file and its rights.";
-    let failed = |error: &io::Error| Failure::of_file("read", path, error, next);
+    let failed = |error: &io::Error| CommandFailure::of_file("read", path, error, next);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -195,59 +194,62 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
     if text.len() as u64 > MAX_FILE_BYTES {
         let what = format!("{} is larger than any settings", crate::console::name_of(path));
-        return Err(Failure::new(what, "Make it smaller."));
+        return Err(CommandFailure::new(what, "Make it smaller."));
     }
     Ok(Some(text))
 }
 
-/// The settings that hold, and where each comes from; or all that is wrong.
+/// The settings in effect, and where each comes from; or all problems.
 pub(crate) fn effective(
     text: &str,
     variable: impl Fn(&str) -> Option<String>,
-    flags: &Flags,
-) -> Result<Effective, Vec<Wrong>> {
-    // Read as it is first, so that what is wrong has its line.
-    let own: Settings = toml::from_str(text).map_err(|error| vec![Wrong::of_toml(text, &error)])?;
-    let wrong = own.wrong(text);
-    if !wrong.is_empty() {
-        return Err(wrong);
+    flags: &SettingsFlags,
+) -> Result<EffectiveSettings, Vec<SettingProblem>> {
+    // Parse the unchanged text first, so that problems have line numbers.
+    let own: UserSettings =
+        toml::from_str(text).map_err(|error| vec![SettingProblem::of_toml(text, &error)])?;
+    let problems = own.problems(text);
+    if !problems.is_empty() {
+        return Err(problems);
     }
     let mut table: Table = toml::from_str(text).unwrap_or_default();
     let mut origins = BTreeMap::new();
     for key in KEYS {
         if table.get(key.table).and_then(|it| it.get(key.name)).is_some() {
-            origins.insert((key.table, key.name), Origin::File);
+            origins.insert((key.table, key.name), SettingOrigin::File);
         }
-        let flag = flags.value(key).map(|(name, text)| (Origin::Flag(name), text));
+        let flag = flags.value(key).map(|(name, text)| (SettingOrigin::Flag(name), text));
         let set = flag.or_else(|| {
             let name = key.variable?;
-            Some((Origin::Environment(name), variable(name)?))
+            Some((SettingOrigin::Environment(name), variable(name)?))
         });
         let Some((origin, text)) = set else { continue };
         let part = table.entry(key.table).or_insert_with(|| Value::Table(Table::new()));
         if let Some(part) = part.as_table_mut() {
             part.insert(key.name.to_owned(), value_of(key, &text));
         }
-        let checked = table.clone().try_into::<Settings>();
-        let wrong = match checked {
-            Ok(settings) => settings.wrong("").into_iter().next(),
-            Err(error) => Some(Wrong::of_value(key, error.message())),
+        let checked = table.clone().try_into::<UserSettings>();
+        let problem = match checked {
+            Ok(settings) => settings.problems("").into_iter().next(),
+            Err(error) => Some(SettingProblem::of_value(key, error.message())),
         };
-        if let Some(wrong) = wrong {
-            return Err(vec![wrong.from(&origin)]);
+        if let Some(problem) = problem {
+            return Err(vec![problem.from(&origin)]);
         }
         origins.insert((key.table, key.name), origin);
     }
     let settings = table.try_into().unwrap_or(own);
-    Ok(Effective { settings, origins })
+    Ok(EffectiveSettings { settings, origins })
 }
 
-/// What a text from outside means as a value of this setting.
-fn value_of(key: &Key, text: &str) -> Value {
+/// Turns a text from the environment or a flag into a value of this setting.
+fn value_of(key: &SettingKey, text: &str) -> Value {
     match key.name {
-        "hub" => match Addresses::read(text) {
-            Addresses::One(address) => Value::String(address),
-            Addresses::Several(all) => Value::Array(all.into_iter().map(Value::String).collect()),
+        "hub" => match HubAddresses::read(text) {
+            HubAddresses::One(address) => Value::String(address),
+            HubAddresses::Several(all) => {
+                Value::Array(all.into_iter().map(Value::String).collect())
+            }
         },
         "languages" => {
             let tags = text.split(',').map(|tag| Value::String(tag.trim().to_owned()));
@@ -260,8 +262,8 @@ fn value_of(key: &Key, text: &str) -> Value {
     }
 }
 
-impl Flags {
-    fn value(&self, key: &Key) -> Option<(&'static str, String)> {
+impl SettingsFlags {
+    fn value(&self, key: &SettingKey) -> Option<(&'static str, String)> {
         let (name, value) = match (key.table, key.name) {
             ("listen", "hub") => ("--hub", &self.hub),
             ("listen", "profile") => ("--profile", &self.profile),
@@ -273,7 +275,7 @@ impl Flags {
     }
 }
 
-impl Listen {
+impl ListenSettings {
     /// The languages in which the person wants to be told, as tags.
     pub(crate) fn language_tags(&self) -> Option<Vec<LanguageTag>> {
         let tags = self.languages.as_ref()?;

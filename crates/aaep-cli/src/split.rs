@@ -1,63 +1,63 @@
-//! Cuts a stream of bytes into messages, in constant memory: JSON lines, an array, or documents
-//! one after the other. Which of these it is shows at the beginning of the stream.
+//! Cuts a stream of bytes into messages, in constant memory: JSON lines, an array, or documents one after the other.
+//! The beginning of the stream shows which of these it is.
 //!
-//! It only looks for where messages begin and end; whether they are JSON at all is said later, by
-//! whoever reads them. No message is held beyond the size from which it is refused unread anyway.
+//! It only finds where messages begin and end; whether they are valid JSON is checked later, when they are read. No
+//! more of a message is kept than the size at which it is refused unread anyway.
 
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// How much is read at a time, and about how large a batch is.
+/// How many bytes are read at a time, and roughly how large a batch is.
 const CHUNK: usize = 128 * 1024;
 
-/// One more byte than a message may have: enough to be refused for its size.
+/// One byte more than a message may have, so that it is refused for its size.
 const ENOUGH: usize = aaep::MAX_BYTES + 1;
 
-/// Some messages that follow one another, with the lines on which they begin.
+/// Consecutive messages, with the lines on which they begin.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct MessageBatch {
     bytes: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<BatchPiece>,
     /// How many bytes of the stream were read when the batch was complete.
     pub(crate) read: u64,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct BatchPiece {
     line: u64,
-    content: Content,
+    content: PieceContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum PieceContent {
     Message(Range<usize>),
-    /// Something between the messages is wrong.
+    /// Something is wrong between messages.
     Fault(&'static str),
 }
 
-/// What stands at a line: a message, or what is wrong between messages.
+/// What was found at a line: a message, or a fault between messages.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found<'b> {
+pub(crate) enum FoundPiece<'b> {
     Message(&'b [u8]),
     Fault(&'static str),
 }
 
-impl Batch {
-    /// What was found, with its line.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, Found<'_>)> {
+impl MessageBatch {
+    /// The pieces found, with their lines.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, FoundPiece<'_>)> {
         self.pieces.iter().map(|piece| {
             let found = match &piece.content {
-                Content::Message(range) => Found::Message(&self.bytes[range.clone()]),
-                Content::Fault(fault) => Found::Fault(fault),
+                PieceContent::Message(range) => FoundPiece::Message(&self.bytes[range.clone()]),
+                PieceContent::Fault(fault) => FoundPiece::Fault(fault),
             };
             (piece.line, found)
         })
     }
 }
 
-/// How the messages of a stream follow one another.
+/// How the messages of a stream are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum StreamLayout {
     Lines,
     Array,
     Documents,
@@ -65,39 +65,39 @@ enum Layout {
 
 /// Cuts a stream into batches.
 #[derive(Debug)]
-pub(crate) struct Splitter<R> {
+pub(crate) struct MessageSplitter<R> {
     source: R,
-    layout: Option<Layout>,
-    scan: Scan,
-    batch: Batch,
+    layout: Option<StreamLayout>,
+    scan: SplitScan,
+    batch: MessageBatch,
     chunk: Vec<u8>,
     read: u64,
     ended: bool,
 }
 
-impl<R: Read> Splitter<R> {
+impl<R: Read> MessageSplitter<R> {
     pub(crate) fn new(source: R) -> Self {
-        Splitter {
+        MessageSplitter {
             source,
             layout: None,
-            scan: Scan::default(),
-            batch: Batch::default(),
+            scan: SplitScan::default(),
+            batch: MessageBatch::default(),
             chunk: Vec::new(),
             read: 0,
             ended: false,
         }
     }
 
-    /// The next batch; none at the end of the stream.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Batch>> {
+    /// The next batch; `None` at the end of the stream.
+    pub(crate) fn next(&mut self) -> io::Result<Option<MessageBatch>> {
         while !self.ended {
             self.fill()?;
             let layout = *self.layout.get_or_insert_with(|| detect(&self.chunk));
             let chunk = std::mem::take(&mut self.chunk);
             match layout {
-                Layout::Lines => self.scan.lines(&chunk, &mut self.batch),
-                Layout::Array => self.scan.array(&chunk, &mut self.batch),
-                Layout::Documents => self.scan.documents(&chunk, &mut self.batch),
+                StreamLayout::Lines => self.scan.lines(&chunk, &mut self.batch),
+                StreamLayout::Array => self.scan.array(&chunk, &mut self.batch),
+                StreamLayout::Documents => self.scan.documents(&chunk, &mut self.batch),
             }
             if self.ended {
                 self.scan.end(layout, &mut self.batch);
@@ -109,7 +109,7 @@ impl<R: Read> Splitter<R> {
         Ok(None)
     }
 
-    /// Reads the next chunk; the first one is filled up until the layout can be seen.
+    /// Reads the next chunk; the first one is filled until the layout can be seen.
     fn fill(&mut self) -> io::Result<()> {
         self.chunk.resize(CHUNK, 0);
         let mut filled = 0;
@@ -123,7 +123,7 @@ impl<R: Read> Splitter<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            // Someone may be typing: complete lines are not kept waiting for a full chunk.
+            // A person may be typing: complete lines do not wait for a full chunk.
             if self.is_in_lines(filled) && self.chunk[..filled].ends_with(b"\n") {
                 break;
             }
@@ -133,33 +133,35 @@ impl<R: Read> Splitter<R> {
         Ok(())
     }
 
-    /// Whether lines follow one another, as far as the beginning already shows it.
+    /// Whether the layout is lines, as far as the beginning already shows.
     fn is_in_lines(&self, filled: usize) -> bool {
         let beginning = self.chunk[..filled].trim_ascii();
         let layout = || (!beginning.is_empty()).then(|| detect(beginning));
-        self.layout.or_else(layout) == Some(Layout::Lines)
+        self.layout.or_else(layout) == Some(StreamLayout::Lines)
     }
 
-    /// Hands out the finished messages and keeps the beginning of the one that is not.
-    fn take_batch(&mut self) -> Batch {
+    /// Returns the finished messages and keeps the beginning of the unfinished one.
+    fn take_batch(&mut self) -> MessageBatch {
         let rest = self.batch.bytes.split_off(self.scan.start);
         self.scan.start = 0;
-        let mut batch =
-            std::mem::replace(&mut self.batch, Batch { bytes: rest, ..Batch::default() });
+        let mut batch = std::mem::replace(
+            &mut self.batch,
+            MessageBatch { bytes: rest, ..MessageBatch::default() },
+        );
         batch.read = self.read;
         batch
     }
 }
 
-/// JSON lines if the first line is complete in itself or the second begins a message; an array if
-/// the first thing is a bracket; else documents that run over several lines.
-fn detect(beginning: &[u8]) -> Layout {
+/// JSON lines if the first line is complete or the second begins a message; an array if the first character is a
+/// bracket; otherwise documents that span several lines.
+fn detect(beginning: &[u8]) -> StreamLayout {
     let text = beginning.trim_ascii_start();
     if text.first() == Some(&b'[') {
-        return Layout::Array;
+        return StreamLayout::Array;
     }
     let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let mut depth = Depth::default();
+    let mut depth = JsonDepth::default();
     let is_complete = lines.next().is_none_or(|line| {
         for &byte in line {
             depth.step(byte);
@@ -167,21 +169,21 @@ fn detect(beginning: &[u8]) -> Layout {
         depth.level == 0 && !depth.in_string
     });
     if is_complete || lines.next().is_some_and(|line| line.starts_with(b"{")) {
-        Layout::Lines
+        StreamLayout::Lines
     } else {
-        Layout::Documents
+        StreamLayout::Documents
     }
 }
 
 /// How deep inside brackets and strings a byte is.
 #[derive(Debug, Default)]
-struct Depth {
+struct JsonDepth {
     level: u64,
     in_string: bool,
     escaped: bool,
 }
 
-impl Depth {
+impl JsonDepth {
     fn step(&mut self, byte: u8) {
         if self.in_string {
             match byte {
@@ -205,15 +207,15 @@ impl Depth {
     }
 }
 
-/// Where the scan stands between chunks.
+/// The state of the scan between chunks.
 #[derive(Debug)]
-struct Scan {
-    /// The line of the next byte, and that on which the message in hand began.
+struct SplitScan {
+    /// The line of the next byte, and the line on which the current message began.
     line: u64,
     began: u64,
-    /// Where the message in hand starts in the batch's bytes.
+    /// Where the current message starts in the batch's bytes.
     start: usize,
-    depth: Depth,
+    depth: JsonDepth,
     in_message: bool,
     array: ArrayState,
 }
@@ -230,21 +232,21 @@ enum ArrayState {
     Closed,
 }
 
-impl Default for Scan {
+impl Default for SplitScan {
     fn default() -> Self {
-        Scan {
+        SplitScan {
             line: 1,
             began: 1,
             start: 0,
-            depth: Depth::default(),
+            depth: JsonDepth::default(),
             in_message: false,
             array: ArrayState::Before,
         }
     }
 }
 
-impl Scan {
-    fn lines(&mut self, chunk: &[u8], batch: &mut Batch) {
+impl SplitScan {
+    fn lines(&mut self, chunk: &[u8], batch: &mut MessageBatch) {
         for piece in chunk.split_inclusive(|&byte| byte == b'\n') {
             let (line, ended) = match piece.strip_suffix(b"\n") {
                 Some(line) => (line, true),
@@ -258,7 +260,7 @@ impl Scan {
         }
     }
 
-    fn finish_line(&mut self, batch: &mut Batch) {
+    fn finish_line(&mut self, batch: &mut MessageBatch) {
         let is_empty = batch.bytes[self.start..].iter().all(u8::is_ascii_whitespace);
         if is_empty {
             batch.bytes.truncate(self.start);
@@ -268,24 +270,24 @@ impl Scan {
         }
     }
 
-    fn documents(&mut self, chunk: &[u8], batch: &mut Batch) {
+    fn documents(&mut self, chunk: &[u8], batch: &mut MessageBatch) {
         for &byte in chunk {
             self.one_byte(byte, batch, |_, _, _| false);
         }
     }
 
-    fn array(&mut self, chunk: &[u8], batch: &mut Batch) {
+    fn array(&mut self, chunk: &[u8], batch: &mut MessageBatch) {
         for &byte in chunk {
-            self.one_byte(byte, batch, Scan::between_items);
+            self.one_byte(byte, batch, SplitScan::between_items);
         }
     }
 
-    /// Takes a byte. Outside a message, `between` may use it up.
+    /// Takes a byte. Outside a message, `between` may consume it.
     fn one_byte(
         &mut self,
         byte: u8,
-        batch: &mut Batch,
-        between: fn(&mut Scan, u8, &mut Batch) -> bool,
+        batch: &mut MessageBatch,
+        between: fn(&mut SplitScan, u8, &mut MessageBatch) -> bool,
     ) {
         if self.in_message {
             self.inside(byte, batch, between);
@@ -302,17 +304,17 @@ impl Scan {
     fn inside(
         &mut self,
         byte: u8,
-        batch: &mut Batch,
-        between: fn(&mut Scan, u8, &mut Batch) -> bool,
+        batch: &mut MessageBatch,
+        between: fn(&mut SplitScan, u8, &mut MessageBatch) -> bool,
     ) {
         // A bare word or number ends where something else begins; brackets and strings end themselves.
         let is_bare = self.depth.is_outside() && batch.bytes.len() > self.start;
         if is_bare && (byte.is_ascii_whitespace() || b",]}".contains(&byte)) {
             self.finish(batch);
             if !byte.is_ascii_whitespace() && !between(self, byte, batch) {
-                batch.pieces.push(Piece {
+                batch.pieces.push(BatchPiece {
                     line: self.line,
-                    content: Content::Fault("Something that belongs to no message."),
+                    content: PieceContent::Fault("Something that belongs to no message."),
                 });
             }
             return;
@@ -324,10 +326,11 @@ impl Scan {
         }
     }
 
-    /// Handles a byte between the items of an array; whether it was used up.
-    fn between_items(&mut self, byte: u8, batch: &mut Batch) -> bool {
-        let mut fault =
-            |what| batch.pieces.push(Piece { line: self.line, content: Content::Fault(what) });
+    /// Handles a byte between the items of an array; returns whether it was consumed.
+    fn between_items(&mut self, byte: u8, batch: &mut MessageBatch) -> bool {
+        let mut fault = |what| {
+            batch.pieces.push(BatchPiece { line: self.line, content: PieceContent::Fault(what) })
+        };
         let (next, used) = match (self.array, byte) {
             (ArrayState::Before, _) => (ArrayState::Opened, true),
             (ArrayState::Opened | ArrayState::Item, b']') => (ArrayState::Closed, true),
@@ -354,31 +357,31 @@ impl Scan {
         used
     }
 
-    /// Keeps bytes of the message in hand, as long as it is not too large anyway.
-    fn hold(&mut self, bytes: &[u8], batch: &mut Batch) {
+    /// Keeps bytes of the current message, up to the size limit.
+    fn hold(&mut self, bytes: &[u8], batch: &mut MessageBatch) {
         let room = ENOUGH.saturating_sub(batch.bytes.len() - self.start);
         batch.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn finish(&mut self, batch: &mut Batch) {
+    fn finish(&mut self, batch: &mut MessageBatch) {
         let end = batch.bytes.len();
-        let content = Content::Message(self.start..end);
-        batch.pieces.push(Piece { line: self.began, content });
+        let content = PieceContent::Message(self.start..end);
+        batch.pieces.push(BatchPiece { line: self.began, content });
         self.start = end;
         self.in_message = false;
-        self.depth = Depth::default();
+        self.depth = JsonDepth::default();
     }
 
-    /// The stream is over: what is in hand is a message, complete or not.
-    fn end(&mut self, layout: Layout, batch: &mut Batch) {
-        if layout == Layout::Lines {
+    /// The stream has ended: the current message is finished, complete or not.
+    fn end(&mut self, layout: StreamLayout, batch: &mut MessageBatch) {
+        if layout == StreamLayout::Lines {
             self.finish_line(batch);
         } else if self.in_message {
             self.finish(batch);
         }
-        if layout == Layout::Array && self.array != ArrayState::Closed {
-            let content = Content::Fault("The array has no end; the text may be cut off.");
-            batch.pieces.push(Piece { line: self.line, content });
+        if layout == StreamLayout::Array && self.array != ArrayState::Closed {
+            let content = PieceContent::Fault("The array has no end; the text may be cut off.");
+            batch.pieces.push(BatchPiece { line: self.line, content });
         }
     }
 }
@@ -389,8 +392,8 @@ mod tests {
 
     /// Everything found in a text that arrives in pieces of `step` bytes.
     fn split(text: &str, step: usize) -> Vec<(u64, String)> {
-        struct Slowly<'t>(&'t [u8], usize);
-        impl Read for Slowly<'_> {
+        struct SlowReader<'t>(&'t [u8], usize);
+        impl Read for SlowReader<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 let count = self.1.min(self.0.len()).min(buffer.len());
                 buffer[..count].copy_from_slice(&self.0[..count]);
@@ -398,12 +401,12 @@ mod tests {
                 Ok(count)
             }
         }
-        let mut splitter = Splitter::new(Slowly(text.as_bytes(), step));
+        let mut splitter = MessageSplitter::new(SlowReader(text.as_bytes(), step));
         let mut all = Vec::new();
         while let Some(batch) = splitter.next().expect("no I/O error") {
             all.extend(batch.pieces().map(|(line, found)| match found {
-                Found::Message(bytes) => (line, String::from_utf8_lossy(bytes).into_owned()),
-                Found::Fault(fault) => (line, format!("fault: {fault}")),
+                FoundPiece::Message(bytes) => (line, String::from_utf8_lossy(bytes).into_owned()),
+                FoundPiece::Fault(fault) => (line, format!("fault: {fault}")),
             }));
         }
         all
@@ -484,10 +487,10 @@ mod tests {
         check(" \n\n", &[]);
     }
 
-    /// Gives a piece at each read, and must not be read again after the last.
-    struct Typed(std::collections::VecDeque<&'static [u8]>);
+    /// Returns one piece per read, and must not be read again after the last.
+    struct PieceReader(std::collections::VecDeque<&'static [u8]>);
 
-    impl Read for Typed {
+    impl Read for PieceReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let piece = self.0.pop_front().expect("nobody waits for more");
             buffer[..piece.len()].copy_from_slice(piece);
@@ -498,20 +501,23 @@ mod tests {
     #[test]
     fn a_line_is_not_kept_waiting_for_the_next() {
         let typed: [&[u8]; 3] = [b"{\"a\"", b":1}\n", b"{\"b\":2}\n"];
-        let mut splitter = Splitter::new(Typed(typed.into()));
+        let mut splitter = MessageSplitter::new(PieceReader(typed.into()));
         for expected in [&b"{\"a\":1}"[..], b"{\"b\":2}"] {
             let batch = splitter.next().expect("readable").expect("a batch");
             let found: Vec<_> = batch.pieces().map(|(_, found)| found).collect();
-            assert_eq!(found, [Found::Message(expected)]);
+            assert_eq!(found, [FoundPiece::Message(expected)]);
         }
     }
 
     #[test]
     fn a_document_that_comes_in_pieces_is_not_cut_into_lines() {
         let typed: [&[u8]; 4] = [b"\n", b"{\n", b"  \"a\": 1\n}\n", b""];
-        let mut splitter = Splitter::new(Typed(typed.into()));
+        let mut splitter = MessageSplitter::new(PieceReader(typed.into()));
         let batch = splitter.next().expect("readable").expect("a batch");
         let found: Vec<_> = batch.pieces().map(|(_, found)| found).collect();
-        assert!(matches!(found[..], [Found::Message(text)] if text.starts_with(b"{")), "{found:?}");
+        assert!(
+            matches!(found[..], [FoundPiece::Message(text)] if text.starts_with(b"{")),
+            "{found:?}"
+        );
     }
 }

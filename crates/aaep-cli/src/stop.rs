@@ -1,13 +1,13 @@
-//! Someone wants the program to stop: Control-C, the system, or the end of the program that reads its output.
+//! Requests to stop the program: Control-C, the system, or the end of the program that reads its output.
 
 use std::io::{self, Write};
 
 use tokio::sync::Notify;
 
-/// The program that read our output is gone, and nothing else is told to anyone.
+/// Notified when the program that read our output is gone and nothing else reaches anyone.
 static READER_IS_GONE: Notify = Notify::const_new();
 
-/// Output without which the program has nothing left to do: when its reader is gone, the program stops.
+/// Output that is the program's only purpose: when its reader is gone, the program stops.
 pub(crate) struct StopsWithReader<W>(pub(crate) W);
 
 impl<W: Write> Write for StopsWithReader<W> {
@@ -26,35 +26,35 @@ fn stop_if_reader_is_gone(error: &io::Error) {
     }
 }
 
-/// The ways in which a program is asked to stop.
+/// The signals that ask a program to stop.
 #[cfg(unix)]
-pub(crate) struct Stopped {
+pub(crate) struct StopSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    /// Only where it is asked for: what runs under `nohup` goes on when its terminal is gone.
+    /// Only on request: a program under `nohup` continues when its terminal is gone.
     hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
-impl Stopped {
-    /// From here on the program no longer ends by itself. Within a runtime only.
+impl StopSignals {
+    /// From here on, the signals no longer end the program by themselves. Needs a runtime.
     pub(crate) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Stopped {
+        Ok(StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: None,
         })
     }
 
-    /// Closing the terminal is a way to stop it, too.
+    /// Also stops when the terminal is closed.
     pub(crate) fn or_hung_up(mut self) -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         self.hangup = Some(signal(SignalKind::hangup())?);
         Ok(self)
     }
 
-    /// Waits until someone wants the program to stop.
+    /// Waits until the program is asked to stop.
     pub(crate) async fn wait(mut self) {
         let hung_up = async {
             match &mut self.hangup {
@@ -72,13 +72,13 @@ impl Stopped {
 }
 
 #[cfg(not(unix))]
-pub(crate) struct Stopped;
+pub(crate) struct StopSignals;
 
 #[cfg(not(unix))]
-impl Stopped {
+impl StopSignals {
     #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
     pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Stopped)
+        Ok(StopSignals)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
@@ -87,7 +87,7 @@ impl Stopped {
     }
 
     pub(crate) async fn wait(self) {
-        // Where Control-C cannot be watched, the program ends in the system's own way.
+        // If Control-C cannot be watched, the system ends the program in its own way.
         let interrupted = async {
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;

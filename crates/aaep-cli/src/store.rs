@@ -1,38 +1,38 @@
-//! Where a store is, and opening it, for the commands that look into one.
+//! Opens a store, for the commands that read one directly.
 //!
-//! Never makes a store, and never looks into one that a hub has open.
+//! Never creates a store, and never reads one that a hub has open.
 
 use std::path::{Path, PathBuf};
 
 use aaep_hub::store::{OpenError, Recovered, Retention, Store};
 use clap::Args;
 
-use crate::console::{Failure, name_of};
+use crate::console::{CommandFailure, name_of};
 
 /// Where the store is.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct StoreFolderFlag {
     /// The folder of the store, as the hub has it. No hub may be using it meanwhile.
     #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
     folder: PathBuf,
 }
 
-impl Place {
-    /// Opens the store there.
-    pub(crate) fn open(&self) -> Result<(Store, Recovered), Failure> {
+impl StoreFolderFlag {
+    /// Opens the store in this folder.
+    pub(crate) fn open(&self) -> Result<(Store, Recovered), CommandFailure> {
         open(&self.folder)?.map_err(|error| failure(&error))
     }
 }
 
-/// Opens the store in a folder. A folder without one is a failure; it stays as it is.
-pub(crate) fn open(folder: &Path) -> Result<Result<(Store, Recovered), OpenError>, Failure> {
+/// Opens the store in a folder. A folder without one is a failure and stays unchanged.
+pub(crate) fn open(folder: &Path) -> Result<Result<(Store, Recovered), OpenError>, CommandFailure> {
     if !Store::is_in(folder) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!("there is no store in {}", name_of(folder)),
             "Say with --store in which folder the hub keeps it.",
         ));
     }
-    // Nothing is swept here, so it does not matter how long the hub keeps sessions.
+    // Nothing is swept here, so the hub's retention does not matter.
     let opened = Store::open(folder, Retention::default());
     if let Ok((_, recovered)) = &opened {
         for note in &recovered.notes {
@@ -42,21 +42,21 @@ pub(crate) fn open(folder: &Path) -> Result<Result<(Store, Recovered), OpenError
     Ok(opened)
 }
 
-/// Why a store cannot be looked into, with what to do at the command line.
-pub(crate) fn failure(error: &OpenError) -> Failure {
+/// Why a store cannot be opened, with the next step on the command line.
+pub(crate) fn failure(error: &OpenError) -> CommandFailure {
     match error {
-        OpenError::InUse { folder } => Failure::new(
+        OpenError::InUse { folder } => CommandFailure::new(
             format!("the store in {} is in use, most likely by a hub that runs", name_of(folder)),
             "Stop that hub, then try again.",
         ),
         OpenError::AuditBroken { path, broken } => {
             let broken = broken.to_string();
             let broken = broken.strip_suffix('.').unwrap_or(&broken);
-            Failure::new(
+            CommandFailure::new(
                 format!("the audit log {} cannot be trusted. {broken}", name_of(path)),
                 "Nothing was changed. Keep a copy of the folder and find out who changed it.",
             )
         }
-        other => Failure::of_sentences(&other.to_string(), "More: aaep --help"),
+        other => CommandFailure::of_sentences(&other.to_string(), "More: aaep --help"),
     }
 }

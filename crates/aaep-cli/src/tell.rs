@@ -1,15 +1,15 @@
 //! `aaep tell`: tells an agent what to do, in the person's words.
 //!
-//! An agent that works is steered, where it accepts that; otherwise the words begin something new. What is told answers
-//! no question: `aaep answer` does.
+//! A working agent is steered, if it accepts that; otherwise the words begin something new. They never answer a
+//! question: `aaep answer` does.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::hubs::HubFlags;
-use crate::instruct::{self, Wanted};
+use crate::instruct::{self, WantedInstruction};
 
 const EXIT_CODES: &str = "\
 For example: aaep tell photos look at the year 2019 first
@@ -24,7 +24,7 @@ Exit codes:
 /// Whom to tell what.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct TellOptions {
     /// The agent, as aaep attention names it. Without one, all that can be told something are listed.
     agent: Option<String>,
     /// What to tell it.
@@ -40,16 +40,19 @@ pub(crate) struct Arguments {
     hub: HubFlags,
 }
 
-/// Tells it, and says what came of it.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+/// Tells the agent and reports the result.
+pub(crate) fn run(arguments: &TellOptions) -> Result<ExitCode, CommandFailure> {
     let Some(agent) = &arguments.agent else { return instruct::list(&arguments.hub) };
     let text = arguments.words.join(" ");
     if text.trim().is_empty() {
         let next = format!("Type it behind the name: aaep tell {agent} WORDS");
-        return Err(Failure::new("it is not said what to tell", next));
+        return Err(CommandFailure::new("it is not said what to tell", next));
     }
     let session = arguments.session.as_deref();
-    let wanted =
-        if arguments.new { Wanted::Begin { text } } else { Wanted::Tell { text, session } };
+    let wanted = if arguments.new {
+        WantedInstruction::Begin { text }
+    } else {
+        WantedInstruction::Tell { text, session }
+    };
     instruct::run(&arguments.hub, agent, &wanted)
 }

@@ -1,7 +1,7 @@
-//! `aaep tokens`: makes, lists and revokes the tokens by which programs prove who they are to a hub
-//! (§8.2.7, §10.3.1).
+//! `aaep tokens`: makes, lists and revokes the tokens by which programs identify themselves to a hub (§8.2.7,
+//! §10.3.1).
 //!
-//! A secret is shown once, when it is made. It is never stored, and never shown again.
+//! A secret is shown once, when it is made. It is never stored and never shown again.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::console::{Failure, ascii_json, count, name_of};
+use crate::console::{CommandFailure, ascii_json, count, name_of};
 use crate::keys::{now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
@@ -27,13 +27,13 @@ Tokens live in a file that only you can change. It has no secrets, only their ha
 /// What to do with the tokens.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct TokensOptions {
     #[command(subcommand)]
-    command: Command,
+    command: TokensCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TokensCommand {
     /// Make a token and show it, this once.
     #[command(after_help = EXIT_CODES)]
     New {
@@ -66,7 +66,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: TokensFileFlag,
     },
     /// List the tokens: their ids, what they allow, and the last four characters of each.
     #[command(after_help = EXIT_CODES)]
@@ -75,7 +75,7 @@ enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: TokensFileFlag,
     },
     /// Revoke a token: from then on it is refused.
     #[command(after_help = EXIT_CODES)]
@@ -83,21 +83,21 @@ enum Command {
         /// The token, by its id as `aaep tokens list` says it. Never the secret.
         id: String,
         #[command(flatten)]
-        place: Place,
+        place: TokensFileFlag,
     },
 }
 
 /// Where the tokens are.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct TokensFileFlag {
     /// The file of the tokens; made with the first token. By default tokens.toml in the folder of
     /// your configuration.
     #[arg(long, value_name = "FILE", env = "AAEP_TOKENS")]
     file: Option<PathBuf>,
 }
 
-impl Place {
-    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+impl TokensFileFlag {
+    pub(crate) fn path(&self) -> Result<PathBuf, CommandFailure> {
         match &self.file {
             Some(file) => Ok(file.clone()),
             None => Ok(configuration_folder()?.join("tokens.toml")),
@@ -105,10 +105,9 @@ impl Place {
     }
 }
 
-/// Does it and says so.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &TokensOptions) -> Result<ExitCode, CommandFailure> {
     match &arguments.command {
-        Command::New {
+        TokensCommand::New {
             name,
             scopes,
             owners,
@@ -129,13 +128,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             };
             make(&place.path()?, new, *json)?;
         }
-        Command::List { json, place } => list(&place.path()?, *json)?,
-        Command::Revoke { id, place } => revoke(&place.path()?, id)?,
+        TokensCommand::List { json, place } => list(&place.path()?, *json)?,
+        TokensCommand::Revoke { id, place } => revoke(&place.path()?, id)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), Failure> {
+fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), CommandFailure> {
     let mut tokens = Tokens::load(path).map_err(|error| failure(&error))?;
     make_folder_of(path)?;
     let (secret, token) = tokens.create(new, now()).map_err(|error| failure(&error))?;
@@ -157,13 +156,12 @@ fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), Failure> {
         )
     };
     tell(&text).inspect_err(|_| {
-        // Nobody has seen the secret, so nobody may have the token. If that fails too, the list
-        // still shows it.
+        // The secret was not shown, so nobody may hold the token. If revoking fails too, the list still shows it.
         let _ = tokens.revoke(&token.id);
     })
 }
 
-fn list(path: &Path, as_json: bool) -> Result<(), Failure> {
+fn list(path: &Path, as_json: bool) -> Result<(), CommandFailure> {
     let tokens = Tokens::load(path).map_err(|error| failure(&error))?;
     let tokens = tokens.list();
     if as_json {
@@ -179,11 +177,11 @@ fn list(path: &Path, as_json: bool) -> Result<(), Failure> {
     tokens.iter().try_for_each(|token| tell(&format!("Token {}", sentence(token))))
 }
 
-fn revoke(path: &Path, id: &str) -> Result<(), Failure> {
+fn revoke(path: &Path, id: &str) -> Result<(), CommandFailure> {
     let mut tokens = Tokens::load(path).map_err(|error| failure(&error))?;
     let Some(name) = tokens.list().iter().find(|token| token.id == id).map(|it| it.name.clone())
     else {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "there is no token with this id",
             "See the ids with: aaep tokens list",
         ));
@@ -193,7 +191,7 @@ fn revoke(path: &Path, id: &str) -> Result<(), Failure> {
     tell(&format!("Token {id}, {name}, is revoked. Whoever holds it is refused from now on."))
 }
 
-/// The token as a person hears it, without the word token before it.
+/// A token as sentences for people, without the word token before them.
 fn sentence(token: &Token) -> String {
     let scopes: Vec<_> = token.scopes.iter().map(Scope::name).collect();
     let names = |names: &BTreeSet<String>| {
@@ -257,11 +255,11 @@ fn scope(text: &str) -> Result<Scope, String> {
     Scope::named(text).ok_or_else(|| "use listen, reply, publish or admin".to_owned())
 }
 
-/// The scopes, if they are of any use together.
-fn useful(scopes: &[Scope]) -> Result<Scopes, Failure> {
+/// The scopes, if they make sense together.
+fn useful(scopes: &[Scope]) -> Result<Scopes, CommandFailure> {
     let scopes: Scopes = scopes.iter().copied().collect();
     if scopes.has(Scope::Reply) && !scopes.has(Scope::Listen) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "who may reply must hear what is asked, so reply needs listen",
             "Add: --scope listen",
         ));
@@ -269,7 +267,7 @@ fn useful(scopes: &[Scope]) -> Result<Scopes, Failure> {
     Ok(scopes)
 }
 
-fn hears_of(agents: &[String], hears_all: bool) -> Result<Hears, Failure> {
+fn hears_of(agents: &[String], hears_all: bool) -> Result<Hears, CommandFailure> {
     if hears_all {
         return Ok(Hears::All);
     }
@@ -277,38 +275,40 @@ fn hears_of(agents: &[String], hears_all: bool) -> Result<Hears, Failure> {
         return Ok(Hears::Own);
     }
     Hears::only(agents.iter().cloned())
-        .map_err(|why| Failure::of_sentences(&why, "More: aaep tokens new --help"))
+        .map_err(|why| CommandFailure::of_sentences(&why, "More: aaep tokens new --help"))
 }
 
-fn expiry(days: u32) -> Result<Timestamp, Failure> {
+fn expiry(days: u32) -> Result<Timestamp, CommandFailure> {
     let seconds = now_unix_ms() / 1000;
     Timestamp::from_second(seconds)
         .and_then(|it| it.checked_add(SignedDuration::from_hours(24 * i64::from(days))))
-        .map_err(|_| Failure::new("the expiry is too far away", "Choose fewer days."))
+        .map_err(|_| CommandFailure::new("the expiry is too far away", "Choose fewer days."))
 }
 
 pub(crate) fn now() -> Now {
     Now { monotonic_us: 0, unix_us: now_unix_ms().saturating_mul(1000) }
 }
 
-/// A failure of the file, whose words bring their own next step.
-fn failure(error: &TokensError) -> Failure {
-    Failure::of_sentences(&error.to_string(), "More: aaep tokens --help")
+/// Turns an error of the tokens file into a failure. Its message already contains the next step.
+fn failure(error: &TokensError) -> CommandFailure {
+    CommandFailure::of_sentences(&error.to_string(), "More: aaep tokens --help")
 }
 
-/// The folder of this program among the user's own configuration.
-pub(crate) fn configuration_folder() -> Result<PathBuf, Failure> {
+/// This program's folder in the user's configuration.
+pub(crate) fn configuration_folder() -> Result<PathBuf, CommandFailure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CONFIG_HOME")
         .filter(|path| path.is_absolute())
         .or_else(|| set("HOME").map(|home| home.join(".config")))
         .or_else(|| set("APPDATA"))
         .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| Failure::new("there is no home folder here", "Say where with --file."))
+        .ok_or_else(|| {
+            CommandFailure::new("there is no home folder here", "Say where with --file.")
+        })
 }
 
-/// Makes the folder that the file goes into, for its owner alone. One that is there stays as it is.
-pub(crate) fn make_folder_of(path: &Path) -> Result<(), Failure> {
+/// Creates the folder for this file, for its owner only. An existing folder stays unchanged.
+pub(crate) fn make_folder_of(path: &Path) -> Result<(), CommandFailure> {
     let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) else {
         return Ok(());
     };
@@ -317,6 +317,6 @@ pub(crate) fn make_folder_of(path: &Path) -> Result<(), Failure> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        Failure::of_file("make the folder", folder, &error, "Say another place with --file.")
+        CommandFailure::of_file("make the folder", folder, &error, "Say another place with --file.")
     })
 }

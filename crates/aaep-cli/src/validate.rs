@@ -1,7 +1,7 @@
-//! `aaep validate`: says precisely what is wrong with messages, where, and how to fix it.
+//! `aaep validate`: reports precisely what is wrong with messages, where, and how to fix it.
 //!
-//! One thread cuts the input into messages, the others check them, and the main one reports in the
-//! order of the input. Everything between them is bounded, so a file of any size takes the same memory.
+//! One thread cuts the input into messages, others check them, and the main thread reports in the order of the input.
+//! All queues are bounded, so a file of any size takes the same memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use aaep_engine::FILLED_FIELDS;
 use aaep_engine::order::StreamOrder;
 use serde_json::json;
 
-use crate::console::{self, Failure, count, name_of, number};
-use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::split::{Batch, Found, Splitter};
+use crate::console::{self, CommandFailure, count, name_of, number};
+use crate::problem::MessageProblem;
+use crate::progress::CommandProgress;
+use crate::split::{FoundPiece, MessageBatch, MessageSplitter};
 
 const EXIT_CODES: &str = "\
 Input is a JSON document, an array, or JSON lines such as a capture; which of these it is, is found out.
@@ -35,7 +35,7 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
-pub(crate) struct Arguments {
+pub(crate) struct ValidateOptions {
     /// Files to check; "-" or none at all for standard input.
     files: Vec<PathBuf>,
     /// Read as a subscriber does: bear with what a newer or sloppier producer adds.
@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_order: bool,
     /// How to tell what was found.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ValidateFormat::Text)]
+    format: ValidateFormat,
     /// List every note, not only how many there are of each kind.
     #[arg(long)]
     notes: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 
 /// How to tell what was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ValidateFormat {
     /// A line per problem, for people.
     Text,
     /// A JSON object per problem and one at the end, for machines.
@@ -72,22 +72,21 @@ enum Format {
 enum OrderFrom {
     /// The first event that starts a session: an input without one is not a whole session.
     FirstStart,
-    /// The first event, whatever it is.
+    /// The first event of any type.
     FirstEvent,
-    /// Nowhere.
     Never,
 }
 
 /// How messages are judged.
 #[derive(Debug, Clone, Copy)]
-struct Rules {
+struct ValidateRules {
     mode: Mode,
     order_from: OrderFrom,
 }
 
-impl Rules {
-    fn of(arguments: &Arguments) -> Self {
-        Rules {
+impl ValidateRules {
+    fn of(arguments: &ValidateOptions) -> Self {
+        ValidateRules {
             mode: if arguments.tolerant { Mode::Tolerant } else { Mode::Strict },
             order_from: match (arguments.order, arguments.no_order) {
                 (true, _) => OrderFrom::FirstEvent,
@@ -99,25 +98,25 @@ impl Rules {
 }
 
 /// Checks all files and reports.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let rules = Rules::of(arguments);
+pub(crate) fn run(arguments: &ValidateOptions) -> Result<ExitCode, CommandFailure> {
+    let rules = ValidateRules::of(arguments);
     let output = BufWriter::with_capacity(64 * 1024, io::stdout());
-    let mut report = Report::new(output, arguments);
+    let mut report = ValidateReport::new(output, arguments);
     let standard_input = [PathBuf::from("-")];
     let files = if arguments.files.is_empty() { &standard_input[..] } else { &arguments.files };
     let mut failures = 0;
     for path in files {
         match check_file(path, rules, &mut report) {
             Ok(()) => {}
-            Err(Stop::Input(failure)) => {
-                report.flush().map_err(|error| Failure::of_output(&error))?;
+            Err(ValidateStop::Input(failure)) => {
+                report.flush().map_err(|error| CommandFailure::of_output(&error))?;
                 console::complain(&failure);
                 failures += 1;
             }
-            Err(Stop::Output(error)) => return Err(Failure::of_output(&error)),
+            Err(ValidateStop::Output(error)) => return Err(CommandFailure::of_output(&error)),
         }
     }
-    report.finish().map_err(|error| Failure::of_output(&error))?;
+    report.finish().map_err(|error| CommandFailure::of_output(&error))?;
     Ok(match (failures, report.tally.invalid) {
         (0, 0) => ExitCode::SUCCESS,
         (0, _) => ExitCode::from(1),
@@ -126,14 +125,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Why checking a file stopped.
-enum Stop {
-    Input(Failure),
+enum ValidateStop {
+    Input(CommandFailure),
     Output(io::Error),
 }
 
-fn check_file(path: &Path, rules: Rules, report: &mut Report<impl Write>) -> Result<(), Stop> {
+fn check_file(
+    path: &Path,
+    rules: ValidateRules,
+    report: &mut ValidateReport<impl Write>,
+) -> Result<(), ValidateStop> {
     let next = "Check the name, or pass - to read standard input.";
-    let unreadable = |error: &io::Error| Stop::Input(Failure::of_file("read", path, error, next));
+    let unreadable =
+        |error: &io::Error| ValidateStop::Input(CommandFailure::of_file("read", path, error, next));
     let before = report.tally.checked;
     if path.as_os_str() == "-" {
         if io::stdin().is_terminal() {
@@ -146,7 +150,10 @@ fn check_file(path: &Path, rules: Rules, report: &mut Report<impl Write>) -> Res
         let metadata = file.metadata().map_err(|error| unreadable(&error))?;
         if metadata.is_dir() {
             let what = format!("{} is a folder", name_of(path));
-            return Err(Stop::Input(Failure::new(what, "Name the files in it that you mean.")));
+            return Err(ValidateStop::Input(CommandFailure::new(
+                what,
+                "Name the files in it that you mean.",
+            )));
         }
         report.file = name_of(path);
         check_stream(file, Some(metadata.len()), rules, report, &unreadable)?;
@@ -154,39 +161,38 @@ fn check_file(path: &Path, rules: Rules, report: &mut Report<impl Write>) -> Res
     if report.tally.checked == before {
         let what = format!("{} holds no message", report.file);
         let next = "Check that it is the file you mean.";
-        return Err(Stop::Input(Failure::new(what, next)));
+        return Err(ValidateStop::Input(CommandFailure::new(what, next)));
     }
     Ok(())
 }
 
-/// A message that was checked.
-struct Checked {
+struct CheckedMessage {
     line: u64,
-    /// The message if it is valid, for what concerns its session.
+    /// The message if it is valid, for judging the order of its session.
     message: Option<Message>,
-    problems: Vec<Problem>,
+    problems: Vec<MessageProblem>,
     event_id: Option<String>,
 }
 
-/// A batch that was checked, and where it stands in the input.
-struct Done {
+/// A checked batch and its position in the input.
+struct CheckedBatch {
     index: u64,
     read: u64,
-    checked: Vec<Checked>,
+    checked: Vec<CheckedMessage>,
 }
 
-/// How many batches may wait on either side of the checking threads.
+/// How many batches may be queued on either side of the checking threads.
 const WAITING: usize = 2;
 
 fn check_stream(
     source: impl Read + Send,
     size: Option<u64>,
-    rules: Rules,
-    report: &mut Report<impl Write>,
-    unreadable: &dyn Fn(&io::Error) -> Stop,
-) -> Result<(), Stop> {
-    let (give, take) = sync_channel::<(u64, Batch)>(WAITING);
-    let (done, results) = sync_channel::<Done>(WAITING);
+    rules: ValidateRules,
+    report: &mut ValidateReport<impl Write>,
+    unreadable: &dyn Fn(&io::Error) -> ValidateStop,
+) -> Result<(), ValidateStop> {
+    let (give, take) = sync_channel::<(u64, MessageBatch)>(WAITING);
+    let (done, results) = sync_channel::<CheckedBatch>(WAITING);
     let take = Arc::new(Mutex::new(take));
     let workers = thread::available_parallelism().map_or(2, usize::from).clamp(1, 8);
     thread::scope(|scope| {
@@ -196,8 +202,8 @@ fn check_stream(
             scope.spawn(move || check_batches(&take, &done, rules.mode));
         }
         drop(done);
-        let reported = report_in_order(&results, size, rules, report).map_err(Stop::Output);
-        // If the report failed, nobody takes results any more: let the others see it and end.
+        let reported = report_in_order(&results, size, rules, report).map_err(ValidateStop::Output);
+        // If the report failed, nothing takes results any more: drop the channels so that the other threads end.
         drop(results);
         drop(take);
         let cut = cutter.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")));
@@ -206,8 +212,8 @@ fn check_stream(
     })
 }
 
-fn cut(source: impl Read, give: &SyncSender<(u64, Batch)>) -> io::Result<()> {
-    let mut splitter = Splitter::new(source);
+fn cut(source: impl Read, give: &SyncSender<(u64, MessageBatch)>) -> io::Result<()> {
+    let mut splitter = MessageSplitter::new(source);
     let mut index = 0;
     while let Some(batch) = splitter.next()? {
         if give.send((index, batch)).is_err() {
@@ -218,7 +224,11 @@ fn cut(source: impl Read, give: &SyncSender<(u64, Batch)>) -> io::Result<()> {
     Ok(())
 }
 
-fn check_batches(take: &Mutex<Receiver<(u64, Batch)>>, done: &SyncSender<Done>, mode: Mode) {
+fn check_batches(
+    take: &Mutex<Receiver<(u64, MessageBatch)>>,
+    done: &SyncSender<CheckedBatch>,
+    mode: Mode,
+) {
     loop {
         let next = match take.lock() {
             Ok(take) => take.recv(),
@@ -226,37 +236,37 @@ fn check_batches(take: &Mutex<Receiver<(u64, Batch)>>, done: &SyncSender<Done>, 
         };
         let Ok((index, batch)) = next else { return };
         let checked = batch.pieces().map(|(line, found)| check_piece(line, &found, mode)).collect();
-        if done.send(Done { index, read: batch.read, checked }).is_err() {
+        if done.send(CheckedBatch { index, read: batch.read, checked }).is_err() {
             return;
         }
     }
 }
 
-fn check_piece(line: u64, found: &Found<'_>, mode: Mode) -> Checked {
+fn check_piece(line: u64, found: &FoundPiece<'_>, mode: Mode) -> CheckedMessage {
     match found {
-        Found::Message(bytes) => {
+        FoundPiece::Message(bytes) => {
             let reading = aaep::read(bytes, mode);
             let filled = filled_in(bytes, &reading);
-            let problems = reading.violations.into_iter().map(Problem::of_message);
-            Checked {
+            let problems = reading.violations.into_iter().map(MessageProblem::of_message);
+            CheckedMessage {
                 line,
                 message: reading.message,
                 problems: problems.chain(filled).collect(),
                 event_id: reading.event_id,
             }
         }
-        Found::Fault(fault) => {
-            let problems = vec![Problem::between_messages(fault)];
-            Checked { line, message: None, problems, event_id: None }
+        FoundPiece::Fault(fault) => {
+            let problems = vec![MessageProblem::between_messages(fault)];
+            CheckedMessage { line, message: None, problems, event_id: None }
         }
     }
 }
 
-/// The fields whose form a hub gives, if an agent has ids of its own.
+/// The id fields that a hub rewrites if an agent uses ids of its own.
 const OWN_IDS: [&str; 5] = ["event_id", "session_id", "output_id", "tool_call_id", "reply_token"];
 
-/// What a hub would fill in of an event that is not valid as it is.
-fn filled_in(bytes: &[u8], reading: &Reading) -> Option<Problem> {
+/// A note about what a hub would fill in, for an event that is not valid as it is.
+fn filled_in(bytes: &[u8], reading: &Reading) -> Option<MessageProblem> {
     if reading.message.is_some() {
         return None;
     }
@@ -276,17 +286,17 @@ fn filled_in(bytes: &[u8], reading: &Reading) -> Option<Problem> {
         is_all &= field.is_some();
         fields.extend(field);
     }
-    (!fields.is_empty()).then(|| Problem::hub_fills_in(&fields, is_all))
+    (!fields.is_empty()).then(|| MessageProblem::hub_fills_in(&fields, is_all))
 }
 
-/// Reports batches in the order of the input, whatever order they come in.
+/// Reports batches in the order of the input, whatever order they arrive in.
 fn report_in_order(
-    results: &Receiver<Done>,
+    results: &Receiver<CheckedBatch>,
     size: Option<u64>,
-    rules: Rules,
-    report: &mut Report<impl Write>,
+    rules: ValidateRules,
+    report: &mut ValidateReport<impl Write>,
 ) -> io::Result<()> {
-    let mut progress = Progress::new(size);
+    let mut progress = CommandProgress::new(size);
     let mut order = OrderCheck::new(rules);
     let mut early = BTreeMap::new();
     let (mut next, mut read) = (0, 0);
@@ -313,14 +323,14 @@ fn report_in_order(
     }
     progress.clear();
     match order.first_unjudged() {
-        Some(line) => report.note(line, Problem::order_not_judged()),
+        Some(line) => report.note(line, MessageProblem::order_not_judged()),
         None => Ok(()),
     }
 }
 
 /// Judges the order of one input.
 struct OrderCheck {
-    rules: Rules,
+    rules: ValidateRules,
     is_judging: bool,
     /// The line of the first event that was not judged.
     first_passed_over: Option<u64>,
@@ -328,7 +338,7 @@ struct OrderCheck {
 }
 
 impl OrderCheck {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: ValidateRules) -> Self {
         OrderCheck {
             rules,
             is_judging: rules.order_from == OrderFrom::FirstEvent,
@@ -337,8 +347,8 @@ impl OrderCheck {
         }
     }
 
-    /// Adds how the message breaks the order of its session; whether all in all it is valid.
-    fn check(&mut self, checked: &mut Checked) -> bool {
+    /// Adds the order violations of a message; returns whether the message is valid overall.
+    fn check(&mut self, checked: &mut CheckedMessage) -> bool {
         let Some(message) = checked.message.take() else { return false };
         if self.rules.order_from == OrderFrom::Never {
             return true;
@@ -356,69 +366,68 @@ impl OrderCheck {
             checked.event_id = Some(event.envelope.event_id.to_string());
         }
         let mode = self.rules.mode;
-        checked.problems.extend(broken.iter().map(|it| Problem::of_order(it, mode)));
+        checked.problems.extend(broken.iter().map(|it| MessageProblem::of_order(it, mode)));
         broken.is_empty() || mode == Mode::Tolerant
     }
 
-    /// The line of the first event, if the input has events and none that starts a session.
+    /// The line of the first event, if the input has events but none that starts a session.
     fn first_unjudged(&self) -> Option<u64> {
         if self.is_judging { None } else { self.first_passed_over }
     }
 }
 
-/// How many of what.
 #[derive(Debug, Default)]
-struct Tally {
+struct ValidateTally {
     checked: u64,
     invalid: u64,
     errors: u64,
     /// The notes by kind: how many, and where the first one was.
-    notes: BTreeMap<&'static str, (u64, String, Problem)>,
+    notes: BTreeMap<&'static str, (u64, String, MessageProblem)>,
 }
 
-/// Writes what is found.
-struct Report<W> {
+/// Writes the findings.
+struct ValidateReport<W> {
     output: W,
-    format: Format,
+    format: ValidateFormat,
     list_notes: bool,
     quiet: bool,
     file: String,
-    tally: Tally,
+    tally: ValidateTally,
 }
 
-impl<W: Write> Report<W> {
-    fn new(output: W, arguments: &Arguments) -> Self {
-        Report {
+impl<W: Write> ValidateReport<W> {
+    fn new(output: W, arguments: &ValidateOptions) -> Self {
+        ValidateReport {
             output,
             format: arguments.format,
             list_notes: arguments.notes,
             quiet: arguments.quiet,
             file: String::new(),
-            tally: Tally::default(),
+            tally: ValidateTally::default(),
         }
     }
 
-    fn has_lines_for(&self, checked: &Checked) -> bool {
+    fn has_lines_for(&self, checked: &CheckedMessage) -> bool {
         checked.problems.iter().any(|problem| self.lists(problem))
     }
 
-    fn lists(&self, problem: &Problem) -> bool {
+    fn lists(&self, problem: &MessageProblem) -> bool {
         !self.quiet && (problem.severity == Severity::Error || self.list_notes)
     }
 
-    fn add(&mut self, checked: &Checked, is_valid: bool) -> io::Result<()> {
+    fn add(&mut self, checked: &CheckedMessage, is_valid: bool) -> io::Result<()> {
         self.tally.checked += 1;
         self.tally.invalid += u64::from(!is_valid);
         self.add_problems(checked)
     }
 
     /// Adds a note about the input as a whole.
-    fn note(&mut self, line: u64, note: Problem) -> io::Result<()> {
+    fn note(&mut self, line: u64, note: MessageProblem) -> io::Result<()> {
         let problems = vec![note];
-        self.add_problems(&Checked { line, message: None, problems, event_id: None })
+        self.add_problems(&CheckedMessage { line, message: None, problems, event_id: None })
     }
 
-    fn add_problems(&mut self, checked: &Checked) -> io::Result<()> {
+    fn add_problems(&mut self, checked: &CheckedMessage) -> io::Result<()> {
         for problem in &checked.problems {
             match problem.severity {
                 Severity::Error => self.tally.errors += 1,
@@ -429,15 +438,15 @@ impl<W: Write> Report<W> {
             }
             if self.lists(problem) {
                 match self.format {
-                    Format::Text => self.write_line(checked, problem)?,
-                    Format::Json => self.write_json(checked, problem)?,
+                    ValidateFormat::Text => self.write_line(checked, problem)?,
+                    ValidateFormat::Json => self.write_json(checked, problem)?,
                 }
             }
         }
         Ok(())
     }
 
-    fn write_line(&mut self, checked: &Checked, problem: &Problem) -> io::Result<()> {
+    fn write_line(&mut self, checked: &CheckedMessage, problem: &MessageProblem) -> io::Result<()> {
         let event = match &checked.event_id {
             Some(id) => format!("{}: ", shorten(id)),
             None => String::new(),
@@ -446,7 +455,7 @@ impl<W: Write> Report<W> {
         writeln!(self.output, "{}:{}: {severity}: {event}{problem}", self.file, checked.line)
     }
 
-    fn write_json(&mut self, checked: &Checked, problem: &Problem) -> io::Result<()> {
+    fn write_json(&mut self, checked: &CheckedMessage, problem: &MessageProblem) -> io::Result<()> {
         let line = json!({
             "file": self.file,
             "line": checked.line,
@@ -465,12 +474,12 @@ impl<W: Write> Report<W> {
         self.output.flush()
     }
 
-    /// The last lines: notes by kind, then the sum.
+    /// Writes the last lines: notes by kind, then the totals.
     fn finish(&mut self) -> io::Result<()> {
         if !self.quiet && self.tally.checked > 0 {
             match self.format {
-                Format::Text => self.write_summary()?,
-                Format::Json => self.write_json_summary()?,
+                ValidateFormat::Text => self.write_summary()?,
+                ValidateFormat::Json => self.write_json_summary()?,
             }
         }
         self.flush()
@@ -512,7 +521,7 @@ impl<W: Write> Report<W> {
     }
 }
 
-/// A foreign id, fit for a terminal and no longer than a right one can be.
+/// An untrusted id, safe to print on a terminal and no longer than a valid one.
 fn shorten(id: &str) -> String {
     let cut: String = id.chars().take(68).collect();
     aaep::printable(&cut).into_owned()

@@ -1,5 +1,5 @@
-//! What a person's words mean as an answer to a question. Pure, and strict: only a few words are consent, and
-//! whatever is not clear answers nothing.
+//! What a person's words mean as an answer. Pure and strict: only a few words give consent, and unclear words answer
+//! nothing.
 
 use aaep::event::human::{AwaitingClarification, Choice, ResponseKind};
 use aaep::reply::Response;
@@ -8,24 +8,24 @@ use aaep_announce::choice_letters;
 
 use crate::english::answers;
 
-/// The words that consent. "Ok" and "sure" are said too easily to be among them.
+/// Words that give consent. "Ok" and "sure" are excluded because people say them too easily.
 pub(crate) const CONSENT: [&str; 4] = ["yes", "accept", "allow", "approve"];
 
 /// The words that refuse.
 pub(crate) const REFUSAL: [&str; 5] = ["no", "n", "reject", "deny", "refuse"];
 
-/// The words that ask for more time, a number of seconds or minutes after them or not.
+/// Words that ask for more time; a number of seconds or minutes may follow.
 const MORE_TIME: [&str; 3] = ["later", "extend", "more time"];
 
-/// How much more time that is when nobody says it.
+/// How much more time to ask for when the person gives no amount.
 pub(crate) const USUAL_SECONDS: u64 = 60;
 
-/// The most time that can be asked for at once: no question is open for longer than a day.
+/// The most time that can be requested at once: no ask stays open for longer than a day.
 const MOST_SECONDS: u64 = 86_400;
 
 /// What a person wants.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Meaning {
+pub(crate) enum AnswerMeaning {
     Accept,
     Reject,
     Respond(Response),
@@ -35,49 +35,52 @@ pub(crate) enum Meaning {
     Resume,
 }
 
-impl Meaning {
-    /// Whether it can let something happen, so that the person must have been told the question to its end. A plain
-    /// no and more time let nothing happen.
+impl AnswerMeaning {
+    /// Whether this answer can let something happen, so that the person must have been told the question completely.
+    /// A plain no or a request for more time lets nothing happen.
     pub(crate) fn lets_happen(&self) -> bool {
         match self {
-            Meaning::Accept => true,
-            Meaning::Respond(response) => *response != Response::YesNo(false),
-            Meaning::Reject | Meaning::Extend(_) | Meaning::Pause | Meaning::Resume => false,
+            AnswerMeaning::Accept => true,
+            AnswerMeaning::Respond(response) => *response != Response::YesNo(false),
+            AnswerMeaning::Reject
+            | AnswerMeaning::Extend(_)
+            | AnswerMeaning::Pause
+            | AnswerMeaning::Resume => false,
         }
     }
 }
 
-/// The words mean nothing for sure, and why, in a sentence.
+/// The words have no certain meaning; the sentence says why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unclear(pub(crate) String);
+pub(crate) struct UnclearAnswer(pub(crate) String);
 
-/// What words mean as an answer to this question. Words that are meant as they stand are never about time.
+/// Interprets words as an answer to this question. With `as_they_stand`, words are never a request for time.
 pub(crate) fn understand(
     payload: &Payload,
     words: &str,
     as_they_stand: bool,
-) -> Result<Meaning, Unclear> {
+) -> Result<AnswerMeaning, UnclearAnswer> {
     let words = words.trim();
     let plain = plain(words);
     let time = if as_they_stand { None } else { time(&plain) };
     match payload {
         Payload::AwaitingConfirmation(_) => match time {
             Some(meaning) => meaning,
-            None if CONSENT.contains(&plain.as_str()) => Ok(Meaning::Accept),
-            None if REFUSAL.contains(&plain.as_str()) => Ok(Meaning::Reject),
-            None => Err(Unclear(answers::not_clear(&quoted(words), &CONSENT))),
+            None if CONSENT.contains(&plain.as_str()) => Ok(AnswerMeaning::Accept),
+            None if REFUSAL.contains(&plain.as_str()) => Ok(AnswerMeaning::Reject),
+            None => Err(UnclearAnswer(answers::not_clear(&quoted(words), &CONSENT))),
         },
         Payload::AwaitingClarification(asked) => {
             let chosen = chosen(asked, &plain);
             match (time, chosen) {
                 (Some(_), Ok(Some(_)) | Err(_)) => {
-                    Err(Unclear(answers::choice_or_time(&quoted(words))))
+                    Err(UnclearAnswer(answers::choice_or_time(&quoted(words))))
                 }
                 (Some(meaning), Ok(None)) => meaning,
                 (None, chosen) => respond(asked, words, &plain, chosen),
             }
         }
-        _ => Err(Unclear(answers::NOT_A_QUESTION.to_owned())),
+        _ => Err(UnclearAnswer(answers::NOT_A_QUESTION.to_owned())),
     }
 }
 
@@ -85,35 +88,35 @@ fn respond(
     asked: &AwaitingClarification,
     words: &str,
     plain: &str,
-    chosen: Result<Option<&Choice>, Unclear>,
-) -> Result<Meaning, Unclear> {
+    chosen: Result<Option<&Choice>, UnclearAnswer>,
+) -> Result<AnswerMeaning, UnclearAnswer> {
     if let Some(choice) = chosen? {
-        return Ok(Meaning::Respond(Response::Text(choice.value.clone())));
+        return Ok(AnswerMeaning::Respond(Response::Text(choice.value.clone())));
     }
     let takes = |kind| kinds(asked).contains(&kind);
     if takes(ResponseKind::YesNo) && (plain == "yes" || plain == "no") {
-        return Ok(Meaning::Respond(Response::YesNo(plain == "yes")));
+        return Ok(AnswerMeaning::Respond(Response::YesNo(plain == "yes")));
     }
     let number = serde_json::from_str::<serde_json::Number>(words).ok();
     if takes(ResponseKind::Numeric)
         && let Some(number) = number
     {
-        return Ok(Meaning::Respond(Response::Number(number)));
+        return Ok(AnswerMeaning::Respond(Response::Number(number)));
     }
-    // A number that is no choice is a slip, not words.
+    // A number that is not a choice is a slip, not free text.
     let is_slip = takes(ResponseKind::MultipleChoice) && words.parse::<i64>().is_ok();
     if takes(ResponseKind::Freetext) && !words.is_empty() && !is_slip {
-        return Ok(Meaning::Respond(Response::Text(words.to_owned())));
+        return Ok(AnswerMeaning::Respond(Response::Text(words.to_owned())));
     }
-    Err(Unclear(answers::not_an_answer(&quoted(words))))
+    Err(UnclearAnswer(answers::not_an_answer(&quoted(words))))
 }
 
-/// The choice that is meant by its letter, its words, its value, or its place; unclear if it could be two. Nobody is told
-/// values and places, so they count only where letter and words say nothing.
+/// The choice named by its letter, label, value or position; unclear if two choices match. Values and positions are
+/// not told to the person, so they count only if no letter or label matches.
 fn chosen<'a>(
     asked: &'a AwaitingClarification,
     plain: &str,
-) -> Result<Option<&'a Choice>, Unclear> {
+) -> Result<Option<&'a Choice>, UnclearAnswer> {
     if !kinds(asked).contains(&ResponseKind::MultipleChoice) {
         return Ok(None);
     }
@@ -124,7 +127,7 @@ fn chosen<'a>(
     let is_called = |it: &&Choice| self::plain(&it.label) == plain;
     let mut meant: Vec<&Choice> = choices.iter().filter(is_called).chain(by_letter).collect();
     if meant.is_empty() {
-        // Where a number is an answer too, a digit is that number.
+        // If a number is also a valid answer, a digit means that number.
         let place = if kinds(asked).contains(&ResponseKind::Numeric) { "" } else { plain };
         let place = place.parse::<usize>().ok().and_then(|it| choices.get(it.checked_sub(1)?));
         let is_value = |it: &&Choice| self::plain(&it.value) == plain;
@@ -134,7 +137,7 @@ fn chosen<'a>(
     match meant.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => Err(Unclear(answers::several_choices(&quoted(plain)))),
+        _ => Err(UnclearAnswer(answers::several_choices(&quoted(plain)))),
     }
 }
 
@@ -142,21 +145,25 @@ fn kinds(asked: &AwaitingClarification) -> &[ResponseKind] {
     asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext])
 }
 
-/// What words say about time, if they do.
-fn time(plain: &str) -> Option<Result<Meaning, Unclear>> {
+/// Interprets words about time, if they are about time.
+fn time(plain: &str) -> Option<Result<AnswerMeaning, UnclearAnswer>> {
     match plain {
-        "pause" => return Some(Ok(Meaning::Pause)),
-        "resume" => return Some(Ok(Meaning::Resume)),
+        "pause" => return Some(Ok(AnswerMeaning::Pause)),
+        "resume" => return Some(Ok(AnswerMeaning::Resume)),
         _ => {}
     }
     let amount = MORE_TIME.iter().find_map(|word| plain.strip_prefix(word))?;
     if amount.is_empty() {
-        return Some(Ok(Meaning::Extend(USUAL_SECONDS)));
+        return Some(Ok(AnswerMeaning::Extend(USUAL_SECONDS)));
     }
     // "laterally" is not "later".
     let amount = amount.strip_prefix(' ')?;
     let seconds = seconds(amount).filter(|it| (1..=MOST_SECONDS).contains(it));
-    Some(seconds.map(Meaning::Extend).ok_or_else(|| Unclear(answers::HOW_MUCH_TIME.to_owned())))
+    Some(
+        seconds
+            .map(AnswerMeaning::Extend)
+            .ok_or_else(|| UnclearAnswer(answers::HOW_MUCH_TIME.to_owned())),
+    )
 }
 
 fn seconds(amount: &str) -> Option<u64> {
@@ -169,7 +176,7 @@ fn seconds(amount: &str) -> Option<u64> {
     }
 }
 
-/// Words as they are compared: in small letters, single spaces, and without the full stop that dictation adds.
+/// Normalises words for comparison: lower case, single spaces, and without the full stop that dictation adds.
 fn plain(words: &str) -> String {
     let lower = words.to_lowercase();
     let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -187,11 +194,15 @@ mod tests {
     use super::*;
     use crate::attention::asked::tests::{confirmation, read};
 
-    fn consent(words: &str) -> Result<Meaning, Unclear> {
+    fn consent(words: &str) -> Result<AnswerMeaning, UnclearAnswer> {
         understand(&confirmation("rpl_1", &json!({})).payload, words, false)
     }
 
-    fn clarify(kinds: &Value, choices: &Value, words: &str) -> Result<Meaning, Unclear> {
+    fn clarify(
+        kinds: &Value,
+        choices: &Value,
+        words: &str,
+    ) -> Result<AnswerMeaning, UnclearAnswer> {
         understand(&clarification(kinds, choices), words, false)
     }
 
@@ -210,17 +221,17 @@ mod tests {
         read(&event).payload
     }
 
-    fn text(words: &str) -> Meaning {
-        Meaning::Respond(Response::Text(words.to_owned()))
+    fn text(words: &str) -> AnswerMeaning {
+        AnswerMeaning::Respond(Response::Text(words.to_owned()))
     }
 
     #[test]
     fn only_the_words_on_the_list_are_consent() {
         for yes in ["yes", "Yes.", " YES ", "accept", "allow", "approve", "Approve!"] {
-            assert_eq!(consent(yes), Ok(Meaning::Accept), "{yes:?}");
+            assert_eq!(consent(yes), Ok(AnswerMeaning::Accept), "{yes:?}");
         }
         for no in ["no", "n", "No.", "reject", "deny", "refuse"] {
-            assert_eq!(consent(no), Ok(Meaning::Reject), "{no:?}");
+            assert_eq!(consent(no), Ok(AnswerMeaning::Reject), "{no:?}");
         }
     }
 
@@ -263,7 +274,7 @@ mod tests {
         ] {
             assert!(consent(unclear).is_err(), "{unclear:?}");
         }
-        let Err(Unclear(why)) = consent("ok\u{1b}[2J") else { panic!("unclear") };
+        let Err(UnclearAnswer(why)) = consent("ok\u{1b}[2J") else { panic!("unclear") };
         assert!(why.contains("yes, accept, allow, approve") && !why.contains('\u{1b}'), "{why}");
     }
 
@@ -278,7 +289,7 @@ mod tests {
             ("more time 1 minute", 60),
             ("later 30 seconds", 30),
         ] {
-            assert_eq!(consent(words), Ok(Meaning::Extend(seconds)), "{words}");
+            assert_eq!(consent(words), Ok(AnswerMeaning::Extend(seconds)), "{words}");
         }
         for wrong in [
             "later 0",
@@ -291,14 +302,14 @@ mod tests {
         ] {
             assert!(consent(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(consent("pause"), Ok(Meaning::Pause));
-        assert_eq!(consent("resume"), Ok(Meaning::Resume));
+        assert_eq!(consent("pause"), Ok(AnswerMeaning::Pause));
+        assert_eq!(consent("resume"), Ok(AnswerMeaning::Resume));
     }
 
     #[test]
     fn words_that_are_meant_as_they_stand_are_never_about_time() {
         let free = clarification(&Value::Null, &Value::Null);
-        assert_eq!(understand(&free, "later", false), Ok(Meaning::Extend(60)));
+        assert_eq!(understand(&free, "later", false), Ok(AnswerMeaning::Extend(60)));
         assert_eq!(understand(&free, "Later", true), Ok(text("Later")));
         let asked = confirmation("rpl_1", &json!({})).payload;
         assert!(understand(&asked, "later", true).is_err());
@@ -316,14 +327,14 @@ mod tests {
     #[test]
     fn yes_or_no_and_numbers_are_strict() {
         let yes_no = |words| clarify(&json!(["yes_no"]), &Value::Null, words);
-        assert_eq!(yes_no("Yes."), Ok(Meaning::Respond(Response::YesNo(true))));
-        assert_eq!(yes_no("no"), Ok(Meaning::Respond(Response::YesNo(false))));
+        assert_eq!(yes_no("Yes."), Ok(AnswerMeaning::Respond(Response::YesNo(true))));
+        assert_eq!(yes_no("no"), Ok(AnswerMeaning::Respond(Response::YesNo(false))));
         for unclear in ["y", "true", "accept", "maybe", "1"] {
             assert!(yes_no(unclear).is_err(), "{unclear}");
         }
         let number = |words| clarify(&json!(["numeric"]), &Value::Null, words);
         for (words, value) in [("12", json!(12)), ("-3.5", json!(-3.5)), (" 0 ", json!(0))] {
-            let Ok(Meaning::Respond(Response::Number(found))) = number(words) else {
+            let Ok(AnswerMeaning::Respond(Response::Number(found))) = number(words) else {
                 panic!("{words} is a number");
             };
             assert_eq!(json!(found), value);
@@ -339,7 +350,7 @@ mod tests {
             { "value": "i", "label": "The Inbox" }, { "value": "a", "label": "Archive" },
         ]);
         let pick = |words| clarify(&json!(["multiple_choice"]), &choices, words);
-        // Values are not told, so that a letter is never taken for the value of another choice.
+        // Values are not told to the person, so a letter is never taken for the value of another choice.
         for first in ["a", "A.", "1", "the inbox", "The Inbox.", "i"] {
             assert_eq!(pick(first), Ok(text("i")), "{first}");
         }
@@ -368,7 +379,7 @@ mod tests {
         let pick = |words| clarify(&json!(["multiple_choice"]), &times, words);
         assert!(pick("later").is_err());
         assert_eq!(pick("b"), Ok(text("later")));
-        assert_eq!(pick("pause"), Ok(Meaning::Pause));
+        assert_eq!(pick("pause"), Ok(AnswerMeaning::Pause));
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! The question as an event, with ids of its own, so that it can be found again and taken back.
+//! The ask as an event. It has ids of its own, so that it can be found again and withdrawn.
 
 use aaep::printable;
 use aaep_engine::{ActionStakes, StatedRisk, StatedUndo};
 use serde_json::{Value, json};
 
-use super::{Arguments, Risk};
-use crate::agent::{SPEAKER_FLAGS, Speaker, fresh_id};
-use crate::console::Failure;
+use super::{AskOptions, AskRisk};
+use crate::agent::{SPEAKER_FLAGS, SpeakerFlags, fresh_id};
+use crate::console::CommandFailure;
 
-/// What the person typed for each field of the event, by its place.
+/// What the person typed for each field of the event, by JSON pointer.
 pub(super) fn typed() -> Vec<(&'static str, &'static str)> {
     let own = [
         ("/action", "the question"),
@@ -25,42 +25,45 @@ pub(super) fn typed() -> Vec<(&'static str, &'static str)> {
     [&own[..], &SPEAKER_FLAGS].concat()
 }
 
-/// What kind of answer is wanted.
+/// The kind of answer that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AnswerKind {
     /// Yes or no.
     Confirmation,
-    /// Something else.
+    /// A choice or free text.
     Clarification,
 }
 
-/// A question, ready to be asked as often as it takes.
+/// An ask that can be sent repeatedly.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) kind: Kind,
+pub(super) struct PreparedAsk {
+    pub(super) kind: AnswerKind,
     pub(super) event_id: String,
     pub(super) reply_token: String,
     pub(super) event: Value,
     /// Whether silence may consent to the action.
     pub(super) allows_default: bool,
-    /// How long it stays open unless the person asks for more time, in seconds.
+    /// How long it stays open in seconds, unless the person asks for more time.
     pub(super) timeout_seconds: u64,
-    /// How long it can stay open at most, in seconds.
+    /// The longest time it can stay open, in seconds.
     pub(super) longest_seconds: u64,
 }
 
-impl Question {
-    pub(super) fn new(arguments: &Arguments, speaker: &Speaker) -> Result<Self, Failure> {
+impl PreparedAsk {
+    pub(super) fn new(
+        arguments: &AskOptions,
+        speaker: &SpeakerFlags,
+    ) -> Result<Self, CommandFailure> {
         let kind = if arguments.choices.is_empty() && !arguments.freetext {
-            Kind::Confirmation
+            AnswerKind::Confirmation
         } else {
-            Kind::Clarification
+            AnswerKind::Clarification
         };
         let event_id = fresh_id("evt_")?;
         let reply_token = fresh_id("rpl_")?;
         let (name, fields) = match kind {
-            Kind::Confirmation => ("awaiting.confirmation", confirmation(arguments)?),
-            Kind::Clarification => ("awaiting.clarification", clarification(arguments)?),
+            AnswerKind::Confirmation => ("awaiting.confirmation", confirmation(arguments)?),
+            AnswerKind::Clarification => ("awaiting.clarification", clarification(arguments)?),
         };
         let mut event = speaker.event(name, fields);
         event["event_id"] = event_id.as_str().into();
@@ -72,7 +75,7 @@ impl Question {
             event["extensions"]["agentvoice"]["max_timeout_seconds"] = longest.into();
         }
         let longest_seconds = arguments.max_timeout.unwrap_or(0).max(arguments.timeout);
-        Ok(Question {
+        Ok(PreparedAsk {
             kind,
             event_id,
             reply_token,
@@ -84,12 +87,12 @@ impl Question {
     }
 }
 
-/// What is at stake, as it is stated here.
-fn stakes(arguments: &Arguments) -> ActionStakes {
+/// The stakes of the action, as stated on the command line.
+fn stakes(arguments: &AskOptions) -> ActionStakes {
     let risk = match arguments.risk {
-        Some(Risk::Low) => StatedRisk::Low,
-        Some(Risk::Medium) => StatedRisk::Medium,
-        Some(Risk::High) => StatedRisk::High,
+        Some(AskRisk::Low) => StatedRisk::Low,
+        Some(AskRisk::Medium) => StatedRisk::Medium,
+        Some(AskRisk::High) => StatedRisk::High,
         None => StatedRisk::Unknown,
     };
     let undo = match (arguments.irreversible, arguments.reversible) {
@@ -100,14 +103,14 @@ fn stakes(arguments: &Arguments) -> ActionStakes {
     ActionStakes { risk, undo }
 }
 
-fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
+fn confirmation(arguments: &AskOptions) -> Result<Value, CommandFailure> {
     let default = match arguments.default.as_deref() {
         None | Some("reject") => "reject",
-        Some("accept") if arguments.irreversible && arguments.risk != Some(Risk::Low) => {
+        Some("accept") if arguments.irreversible && arguments.risk != Some(AskRisk::Low) => {
             let what =
                 "--default accept cannot be used with --irreversible: silence never lets it happen";
             let next = "Leave out --default, or say --risk low and --reversible if that is true.";
-            return Err(Failure::new(what, next));
+            return Err(CommandFailure::new(what, next));
         }
         Some("accept") => "accept",
         Some(other) => {
@@ -115,7 +118,7 @@ fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
                 "--default {} cannot be used: silence can only mean reject or accept here",
                 printable(other)
             );
-            return Err(Failure::new(what, "Say --default reject or --default accept."));
+            return Err(CommandFailure::new(what, "Say --default reject or --default accept."));
         }
     };
     let consequence = arguments.consequence.as_deref().unwrap_or(if arguments.irreversible {
@@ -136,20 +139,20 @@ fn confirmation(arguments: &Arguments) -> Result<Value, Failure> {
     }
     if let Some(risk) = arguments.risk {
         fields["risk_level"] = match risk {
-            Risk::Low => "low",
-            Risk::Medium => "medium",
-            Risk::High => "high",
+            AskRisk::Low => "low",
+            AskRisk::Medium => "medium",
+            AskRisk::High => "high",
         }
         .into();
     }
     Ok(fields)
 }
 
-fn clarification(arguments: &Arguments) -> Result<Value, Failure> {
+fn clarification(arguments: &AskOptions) -> Result<Value, CommandFailure> {
     let has_stakes = arguments.irreversible || arguments.reversible || arguments.risk.is_some();
     if has_stakes || arguments.consequence.is_some() {
         let next = "Leave out --risk, --irreversible, --reversible and --consequence, or ask for consent alone.";
-        return Err(Failure::new("an answer in words is no consent to an action", next));
+        return Err(CommandFailure::new("an answer in words is no consent to an action", next));
     }
     let mut fields = json!({ "question": arguments.question });
     if arguments.freetext {
@@ -165,7 +168,7 @@ fn clarification(arguments: &Arguments) -> Result<Value, Failure> {
     Ok(fields)
 }
 
-/// Words that end like a sentence.
+/// Adds a full stop if the text does not end like a sentence.
 pub(super) fn as_sentence(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '?', '!']) { text.to_owned() } else { format!("{text}.") }
@@ -178,29 +181,29 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct AskCommandLine {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: AskOptions,
     }
 
-    pub(crate) fn question(line: &[&str]) -> Result<Question, Failure> {
+    pub(crate) fn question(line: &[&str]) -> Result<PreparedAsk, CommandFailure> {
         let words = ["ask"].iter().chain(line);
-        let line = Line::try_parse_from(words).expect("a command line");
-        let speaker = Speaker {
+        let line = AskCommandLine::try_parse_from(words).expect("a command line");
+        let speaker = SpeakerFlags {
             agent: None,
             project: None,
             session: Some("sess_a1".into()),
             language: Some("en".into()),
         };
-        Question::new(&line.arguments, &speaker)
+        PreparedAsk::new(&line.arguments, &speaker)
     }
 
-    /// A question for other tests.
-    pub(crate) fn delete_it() -> Question {
+    /// Builds an ask for other tests.
+    pub(crate) fn delete_it() -> PreparedAsk {
         question(&["Delete it?", "--irreversible", "--timeout", "1"]).expect("a question")
     }
 
-    fn violations(question: &Question) -> Vec<aaep::Code> {
+    fn violations(question: &PreparedAsk) -> Vec<aaep::Code> {
         let mut event = question.event.clone();
         if event.get("@context").is_none() {
             event["@context"] = aaep::CORE_CONTEXT.into();
@@ -258,7 +261,7 @@ pub(super) mod tests {
     fn choices_and_free_words_make_a_clarification() {
         let which =
             question(&["Which?", "--choices", "red, blue", "--default", "red"]).expect("one");
-        assert_eq!(which.kind, Kind::Clarification);
+        assert_eq!(which.kind, AnswerKind::Clarification);
         assert_eq!(which.event["choices"][1]["value"], "blue");
         assert_eq!(which.event["default_response"], "red");
         assert_eq!(violations(&which), []);

@@ -1,56 +1,56 @@
-//! What happens when someone stops the program while it waits: the question is withdrawn (§6.8).
+//! Withdraws the ask when someone stops the program while it waits (§6.8).
 //!
-//! Either the outcome counts or the withdrawal, never both: whoever finishes the race first goes on,
-//! and the other does nothing any more.
+//! Either the outcome counts or the withdrawal, never both: the first one to finish the race continues, and the other
+//! does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::Asked;
-use crate::console::Failure;
-use crate::stop::Stopped;
+use super::SentAsk;
+use crate::console::CommandFailure;
+use crate::stop::StopSignals;
 
-/// Who was first, the outcome or the wish to stop.
+/// A race between the outcome and a signal to stop.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Race {
+pub(super) struct StopRace {
     is_over: Arc<AtomicBool>,
 }
 
-impl Race {
-    /// Ends the race for the outcome. If the wish to stop was first, this never returns: the program
-    /// ends as soon as the question is withdrawn.
+impl StopRace {
+    /// Finishes the race for the outcome. If a signal came first, this never returns: the program ends as soon as the
+    /// ask is withdrawn.
     pub(super) fn finish(&self) {
-        while !self.is_first() {
+        while !self.claim() {
             thread::park();
         }
     }
 
-    fn is_first(&self) -> bool {
+    fn claim(&self) -> bool {
         !self.is_over.swap(true, Ordering::SeqCst)
     }
 }
 
-/// Withdraws the question on Control-C, or when the system ends the program.
-pub(super) fn withdraw_when_stopped(asked: &Arc<Asked>) -> Result<Race, Failure> {
-    let race = Race::default();
+/// Withdraws the ask on Control-C, or when the system terminates the program.
+pub(super) fn withdraw_when_stopped(asked: &Arc<SentAsk>) -> Result<StopRace, CommandFailure> {
+    let race = StopRace::default();
     let (theirs, asked) = (race.clone(), Arc::clone(asked));
     let failure = |error: std::io::Error| {
         let what = format!("cannot watch for Control-C: {}", crate::console::reason(&error));
-        Failure::new(what, "Ask again.")
+        CommandFailure::new(what, "Ask again.")
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failure)?;
-    // The signals are ours from here on, before anything is asked.
+    // Take over the signals before anything is asked.
     let stopped = {
         let _inside = runtime.enter();
-        Stopped::new().map_err(failure)?
+        StopSignals::new().map_err(failure)?
     };
     thread::Builder::new()
         .name("stop".to_owned())
         .spawn(move || {
             runtime.block_on(stopped.wait());
-            if theirs.is_first() {
+            if theirs.claim() {
                 asked.withdraw();
                 std::process::exit(1);
             }

@@ -1,52 +1,52 @@
-//! Waiting for the outcome of a question: asking again and again, also across a restart of the hub.
+//! Waits for the outcome of an ask by polling, also across a restart of the hub.
 //!
-//! The same event with the same ids finds the same question, so that nobody is asked twice. What cannot
-//! be read as a settled outcome of exactly this question is not an outcome.
+//! The same event with the same ids finds the same ask, so nobody is asked twice. Anything that is not a settled
+//! outcome of exactly this ask is not an outcome.
 
 use std::time::{Duration, Instant};
 
 use aaep::Timestamp;
 use serde_json::Value;
 
-use super::question::{self, Kind, Question};
+use super::question::{self, AnswerKind, PreparedAsk};
 use crate::agent::{not_answered, refused_in_terms_of, strange};
-use crate::console::{self, Failure};
-use crate::http::{Answer, Client, NoAnswer, Request};
+use crate::console::{self, CommandFailure};
+use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 use crate::keys::now_unix_ms;
 
 /// How long the hub holds a request that has no outcome yet.
 const WAIT_SECONDS: u64 = 25;
 
-/// How much longer than that an answer may take.
+/// How much longer than `WAIT_SECONDS` an answer may take.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// How long after the end of the question's time a hub that does not answer is still tried.
+/// How long after the end of the ask an unresponsive hub is still tried.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// How much of that time is kept for the way of an answer that the hub holds back.
+/// The part of the grace period reserved for the transfer of an answer that the hub holds back.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// How long after the last possible moment of an answer a hub is still asked that says it is open.
+/// How long after the last possible moment of an answer to keep polling a hub that reports the ask as open.
 const LONG_GRACE: Duration = Duration::from_mins(1);
 
-/// How long a hub is tried that may have heard the question, but has never answered.
+/// How long to retry a hub that may have received the ask but has never answered.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
 
-/// The first pause before the hub is tried again, and the longest.
+/// The first and the longest pause between retries.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// How a question was settled.
+/// The outcome of an ask, as the hub reported it.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
-    kind: Kind,
-    /// Whether silence may consent to what was asked.
+pub(super) struct ReportedOutcome {
+    kind: AnswerKind,
+    /// Whether silence may consent to the action.
     allows_default: bool,
     pub(super) answer: Value,
 }
 
-impl Outcome {
-    /// The outcome in the hub's word.
+impl ReportedOutcome {
+    /// The outcome in the hub's own word.
     pub(super) fn word(&self) -> &str {
         match self.answer["outcome"].as_str() {
             Some(known @ ("accept" | "reject" | "answered" | "unanswered" | "withdrawn")) => known,
@@ -54,20 +54,21 @@ impl Outcome {
         }
     }
 
-    /// The outcome for a script. An accept that is not consent is never printed as one.
+    /// The outcome for a script. Never prints "accept" for an accept that is not consent.
     pub(super) fn printed(&self) -> &str {
         if self.is_unheard_accept() { "unanswered" } else { self.word() }
     }
 
-    /// Whether the hub accepted by default what only a person may accept.
+    /// Whether the hub accepted by default an action that only a person may accept.
     fn is_unheard_accept(&self) -> bool {
-        self.kind == Kind::Confirmation && self.word() == "accept" && !self.is_yes()
+        self.kind == AnswerKind::Confirmation && self.word() == "accept" && !self.is_yes()
     }
 
-    /// Whether that is what was asked for: consent, or an answer. A person's own rule answers as they do (ruling 35).
+    /// Whether the command got what it asked for: consent, or an answer. A person's own rule counts as the person
+    /// (ruling 35).
     pub(super) fn is_yes(&self) -> bool {
         match self.kind {
-            Kind::Confirmation => {
+            AnswerKind::Confirmation => {
                 let is_consent = match self.answer["decided_by"].as_str() {
                     Some("reply") => true,
                     Some("timeout" | "no_listener") => self.allows_default,
@@ -75,13 +76,13 @@ impl Outcome {
                 };
                 is_consent && self.word() == "accept"
             }
-            Kind::Clarification => self.word() == "answered" && self.response().is_some(),
+            AnswerKind::Clarification => self.word() == "answered" && self.response().is_some(),
         }
     }
 
     /// The answer to a clarification.
     pub(super) fn response(&self) -> Option<String> {
-        if self.kind == Kind::Confirmation || self.word() != "answered" {
+        if self.kind == AnswerKind::Confirmation || self.word() != "answered" {
             return None;
         }
         match self.answer.get("response")? {
@@ -91,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome for people.
+    /// The outcome as a sentence for people.
     pub(super) fn sentence(&self) -> String {
         if self.is_unheard_accept() {
             return "Not accepted. No person and no rule of theirs accepted it, and silence may accept only an action \
@@ -115,65 +116,71 @@ impl Outcome {
     }
 }
 
-/// Asks and waits until the question is settled. A hub that is gone is not waited for any longer than the
-/// question's own time and a short grace.
-pub(super) fn wait(client: &Client, question: &Question) -> Result<Outcome, Failure> {
-    let mut patience = Patience::new(Instant::now(), question);
-    // The first time, and whenever it may have been lost, the question itself is sent.
+/// Asks and waits until the ask is settled. If the hub is gone, waits no longer than the ask's own time and a short
+/// grace period.
+pub(super) fn wait(
+    client: &HubClient,
+    question: &PreparedAsk,
+) -> Result<ReportedOutcome, CommandFailure> {
+    let mut patience = HubPatience::new(Instant::now(), question);
+    // Send the ask itself the first time, and again whenever the hub may have lost it.
     let mut must_ask = true;
     loop {
         match turn(client, question, must_ask, patience.left(Instant::now())) {
-            Ok(Turn::Settled(outcome)) => return Ok(outcome),
-            Ok(Turn::Open { left }) => {
-                patience.found(Instant::now(), left);
+            Ok(PollResult::Settled(outcome)) => return Ok(outcome),
+            Ok(PollResult::Open { left }) => {
+                patience.note_open(Instant::now(), left);
                 must_ask = false;
             }
             Err(trouble) => {
-                if !patience.bears(&trouble, Instant::now()) {
+                if !patience.tolerates(&trouble, Instant::now()) {
                     return Err(trouble.failure(client));
                 }
-                patience.rest();
+                patience.pause_before_retry();
                 must_ask = true;
             }
         }
         if Instant::now() > patience.last {
             let what = "the hub has not said in time how the question ended";
-            return Err(Failure::new(what, "Take it as a no, and look at the log of the hub."));
+            return Err(CommandFailure::new(
+                what,
+                "Take it as a no, and look at the log of the hub.",
+            ));
         }
     }
 }
 
-/// Whether the hub has heard the question.
+/// Whether the hub has received the ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum AskReceipt {
     No,
-    /// The connection broke before it answered.
+    /// The connection broke before the hub answered.
     Perhaps,
     Yes,
 }
 
-/// How long trouble with the hub is tolerated: not at all before it can have heard the question, for a moment
-/// when it may have, and when it has, until the time of the question is over.
+/// How long to tolerate trouble with the hub: not at all before it can have received the ask, briefly when it may
+/// have, and until the ask's time is over when it has.
 #[derive(Debug)]
-struct Patience {
-    heard: Heard,
+struct HubPatience {
+    heard: AskReceipt,
     has_lost: bool,
     pause: Duration,
-    /// When the question ends unless the hub says otherwise, and when it ends at the latest.
+    /// When the ask ends unless the hub says otherwise, and when it ends at the latest.
     ends: Instant,
     longest: Instant,
-    /// When a hub that says that the question is open is not believed any more.
+    /// When to stop believing a hub that reports the ask as open.
     last: Instant,
-    /// When trouble is not tolerated any more.
+    /// When to stop tolerating trouble.
     give_up: Instant,
 }
 
-impl Patience {
-    fn new(now: Instant, question: &Question) -> Self {
+impl HubPatience {
+    fn new(now: Instant, question: &PreparedAsk) -> Self {
         let timeout = Duration::from_secs(question.timeout_seconds);
         let longest = now + Duration::from_secs(question.longest_seconds);
-        Patience {
-            heard: Heard::No,
+        HubPatience {
+            heard: AskReceipt::No,
             has_lost: false,
             pause: PAUSE,
             ends: now + timeout,
@@ -183,30 +190,32 @@ impl Patience {
         }
     }
 
-    /// How long one more try may take.
+    /// How long the next try may take.
     fn left(&self, now: Instant) -> Duration {
         self.give_up.saturating_duration_since(now).max(PAUSE)
     }
 
-    /// The hub says that the question is open, for so much longer; without a time while that stands still.
-    fn found(&mut self, now: Instant, left: Option<Duration>) {
+    /// Notes that the hub reports the ask as open, for this much longer; `None` while its time is paused.
+    fn note_open(&mut self, now: Instant, left: Option<Duration>) {
         if self.has_lost {
             console::say("The hub answers again. The question is still open.");
         }
         let until = left.and_then(|left| now.checked_add(left)).unwrap_or(self.longest);
         let until = until.min(self.longest);
         self.give_up = until.max(self.ends).max(now) + GRACE;
-        (self.heard, self.has_lost, self.pause) = (Heard::Yes, false, PAUSE);
+        (self.heard, self.has_lost, self.pause) = (AskReceipt::Yes, false, PAUSE);
     }
 
-    fn bears(&mut self, trouble: &Trouble, now: Instant) -> bool {
-        if self.heard == Heard::No && matches!(trouble, Trouble::NoAnswer(NoAnswer::CutOff(_))) {
-            self.heard = Heard::Perhaps;
+    fn tolerates(&mut self, trouble: &PollTrouble, now: Instant) -> bool {
+        if self.heard == AskReceipt::No
+            && matches!(trouble, PollTrouble::NoAnswer(NoAnswer::CutOff(_)))
+        {
+            self.heard = AskReceipt::Perhaps;
         }
-        self.heard != Heard::No && trouble.may_pass() && now + self.pause <= self.give_up
+        self.heard != AskReceipt::No && trouble.is_temporary() && now + self.pause <= self.give_up
     }
 
-    fn rest(&mut self) {
+    fn pause_before_retry(&mut self) {
         if !self.has_lost {
             console::say("The hub does not answer now. Still trying.");
         }
@@ -216,48 +225,48 @@ impl Patience {
     }
 }
 
-enum Turn {
-    Settled(Outcome),
+enum PollResult {
+    Settled(ReportedOutcome),
     Open {
-        /// How long it can still be answered; none while its time stands still.
+        /// How long it can still be answered; `None` while its time is paused.
         left: Option<Duration>,
     },
 }
 
-enum Trouble {
+enum PollTrouble {
     NoAnswer(NoAnswer),
-    /// The hub refuses, for now or for good.
-    Refused(Answer),
-    /// The answer is not about this question, or not an answer at all.
+    /// The hub refuses, temporarily or permanently.
+    Refused(HubAnswer),
+    /// The answer is not about this ask, or is not a valid answer.
     Strange,
 }
 
-impl Trouble {
-    fn may_pass(&self) -> bool {
+impl PollTrouble {
+    fn is_temporary(&self) -> bool {
         match self {
-            Trouble::NoAnswer(error) => error.may_pass(),
-            // While a hub starts, it may not know its questions yet; the question itself finds out.
-            Trouble::Refused(answer) => matches!(answer.status, 404 | 429 | 500..=599),
-            Trouble::Strange => false,
+            PollTrouble::NoAnswer(error) => error.is_temporary(),
+            // A hub that is starting may not know its asks yet. Sending the ask again finds out.
+            PollTrouble::Refused(answer) => matches!(answer.status, 404 | 429 | 500..=599),
+            PollTrouble::Strange => false,
         }
     }
 
-    fn failure(&self, client: &Client) -> Failure {
+    fn failure(&self, client: &HubClient) -> CommandFailure {
         match self {
-            Trouble::NoAnswer(error) => not_answered(client, error),
-            Trouble::Refused(answer) => refused_in_terms_of(client, answer, &question::typed()),
-            Trouble::Strange => strange(client),
+            PollTrouble::NoAnswer(error) => not_answered(client, error),
+            PollTrouble::Refused(answer) => refused_in_terms_of(client, answer, &question::typed()),
+            PollTrouble::Strange => strange(client),
         }
     }
 }
 
-/// One request, which takes no longer than is left.
+/// Sends one request, which takes no longer than the time left.
 fn turn(
-    client: &Client,
-    question: &Question,
+    client: &HubClient,
+    question: &PreparedAsk,
     must_ask: bool,
     left: Duration,
-) -> Result<Turn, Trouble> {
+) -> Result<PollResult, PollTrouble> {
     let token = &question.reply_token;
     let body = question.event.to_string();
     let (method, path, body) = if must_ask {
@@ -271,16 +280,16 @@ fn turn(
         ("GET", format!("/aaep/v1/asks/{token}?wait_seconds={held}"), None)
     };
     let timeout = (Duration::from_secs(WAIT_SECONDS) + SLACK).min(left);
-    let request = Request { method, path: &path, body, timeout };
-    let answer = client.send(&request).map_err(Trouble::NoAnswer)?;
+    let request = HubRequest { method, path: &path, body, timeout };
+    let answer = client.send(&request).map_err(PollTrouble::NoAnswer)?;
     if !matches!(answer.status, 200 | 202) {
-        return Err(Trouble::Refused(answer));
+        return Err(PollTrouble::Refused(answer));
     }
-    understand(&answer, question).ok_or(Trouble::Strange)
+    understand(&answer, question).ok_or(PollTrouble::Strange)
 }
 
-/// What an answer says of this question, if it says it of this question.
-fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
+/// Reads an answer, if it is about this ask.
+fn understand(answer: &HubAnswer, question: &PreparedAsk) -> Option<PollResult> {
     let body = answer.json()?;
     if body["reply_token"].as_str() != Some(&question.reply_token)
         || body["event_id"].as_str() != Some(&question.event_id)
@@ -289,8 +298,8 @@ fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
     }
     match (answer.status, body["status"].as_str()?) {
         (200, "settled") => {
-            let Question { kind, allows_default, .. } = *question;
-            Some(Turn::Settled(Outcome { kind, allows_default, answer: body }))
+            let PreparedAsk { kind, allows_default, .. } = *question;
+            Some(PollResult::Settled(ReportedOutcome { kind, allows_default, answer: body }))
         }
         (202, "open") => {
             let deadline = body["deadline"].as_str().and_then(|it| Timestamp::parse(it).ok());
@@ -298,16 +307,16 @@ fn understand(answer: &Answer, question: &Question) -> Option<Turn> {
                 let left_us = at.unix_us().saturating_sub(now_unix_ms().saturating_mul(1000));
                 Duration::from_micros(u64::try_from(left_us).unwrap_or(0))
             });
-            Some(Turn::Open { left })
+            Some(PollResult::Open { left })
         }
         _ => None,
     }
 }
 
-/// Takes the question back; whether that succeeded.
-pub(super) fn withdraw(client: &Client, question: &Question) -> bool {
+/// Withdraws the ask and returns whether that succeeded.
+pub(super) fn withdraw(client: &HubClient, question: &PreparedAsk) -> bool {
     let path = format!("/aaep/v1/asks/{}", question.reply_token);
-    let request = Request { method: "DELETE", path: &path, body: None, timeout: GRACE };
+    let request = HubRequest { method: "DELETE", path: &path, body: None, timeout: GRACE };
     client.send(&request).is_ok_and(|answer| answer.is_success())
 }
 

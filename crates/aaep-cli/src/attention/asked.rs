@@ -1,7 +1,7 @@
-//! A question as it was told to the person: which one it is, and in which words.
+//! A question as it was told to the person: its identity and its words.
 //!
-//! A token names a question, but a producer can put other words under the same token. So what is asked is
-//! kept as hashes: one of all that no language changes, and one of the words in each language.
+//! A reply token names a question, but a producer can put other words under the same token. So we keep hashes: one of
+//! everything that no language changes, and one of the words in each language.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,32 @@ use aaep::{Event, Payload, ReplyToken};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// How many characters of a question are kept to recognise it by.
+/// How many characters of a question are kept so that the person can recognise it.
 const FIRST_WORDS: usize = 80;
 
-/// In how many languages the words of one question are known.
+/// The most languages whose words are kept for one question.
 const MAX_LANGUAGES: usize = 32;
 
-/// How long a question can be open at most, by the protocol.
+/// The longest time a question can be open in the protocol.
 const DAY_SECONDS: u64 = 86_400;
 
-/// A question, as someone is told it.
+/// An ask as it is told to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PresentedAsk {
     pub(crate) reply_token: ReplyToken,
     pub(crate) agent: String,
-    /// The first words of what is asked. Foreign text.
+    /// The first words of the question. Untrusted text.
     pub(crate) first_words: String,
-    /// A hash of all that is the same in every language.
+    /// A hash of everything that is the same in every language.
     pub(crate) identity: String,
-    /// A hash of the words, for each language in which they came.
+    /// A hash of the words in each language that the event has.
     pub(crate) words: Vec<String>,
-    /// How many seconds it can be open at most.
+    /// The longest time it can be open, in seconds.
     pub(crate) longest_seconds: u64,
 }
 
-impl Asked {
-    /// The question that an event asks, if it asks one.
+impl PresentedAsk {
+    /// The ask in an event, if it contains one.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let (reply_token, timeout_seconds, own) = match &event.payload {
             Payload::AwaitingConfirmation(asked) => {
@@ -64,7 +64,7 @@ impl Asked {
             own,
         ]);
         let longest_seconds = most_seconds.unwrap_or(0).max(timeout_seconds).min(DAY_SECONDS);
-        Some(Asked {
+        Some(PresentedAsk {
             reply_token: reply_token.clone(),
             agent: cut(&event.envelope.producer.agent_id),
             first_words: cut(what(event)),
@@ -75,7 +75,7 @@ impl Asked {
     }
 }
 
-/// What is asked, in a sentence. Foreign text.
+/// The question in one sentence. Untrusted text.
 pub(crate) fn what(event: &Event) -> &str {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => &asked.action,
@@ -84,7 +84,7 @@ pub(crate) fn what(event: &Event) -> &str {
     }
 }
 
-/// How many words a question has, all in all. Where words are long or not set apart, so many characters are one.
+/// How many words a question has in total. If words are long or not separated, every six characters count as one.
 pub(crate) fn word_count(event: &Event) -> u64 {
     const CHARACTERS: usize = 6;
     let count = |text: &str| {
@@ -105,7 +105,7 @@ pub(crate) fn word_count(event: &Event) -> u64 {
     }
 }
 
-/// What a confirmation says beside its words.
+/// What a confirmation contains besides its words.
 fn confirmation(asked: &AwaitingConfirmation) -> Value {
     json!([
         asked.default_decision,
@@ -116,14 +116,14 @@ fn confirmation(asked: &AwaitingConfirmation) -> Value {
     ])
 }
 
-/// What a clarification says beside its words.
+/// What a clarification contains besides its words.
 fn clarification(asked: &AwaitingClarification) -> Value {
     let choices = asked.choices.iter().flatten();
     let choices: Vec<_> = choices.map(|choice| (&choice.value, &choice.label)).collect();
     json!([asked.accepted_response_kinds, choices, asked.default_response])
 }
 
-/// The hashes of the words in the event's own language, and in every other that it brings.
+/// The hashes of the words in the event's own language and in every other language it has.
 fn words(event: &Event) -> Vec<String> {
     let languages: BTreeSet<_> = event.variants.iter().map(|it| it.language.as_str()).collect();
     let languages = languages.into_iter().map(Some).take(MAX_LANGUAGES - 1);
@@ -174,7 +174,7 @@ fn cut(text: &str) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A confirmation as an event, with other fields where they are given.
+    /// Builds a confirmation event, with these fields replaced.
     pub(crate) fn confirmation(token: &str, fields: &Value) -> Event {
         let mut event = json!({
             "@context": [aaep::CORE_CONTEXT, aaep::extension::CONTEXT],
@@ -197,8 +197,8 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn asked(token: &str, fields: &Value) -> Asked {
-        Asked::of(&confirmation(token, fields)).expect("a question")
+    pub(crate) fn asked(token: &str, fields: &Value) -> PresentedAsk {
+        PresentedAsk::of(&confirmation(token, fields)).expect("a question")
     }
 
     #[test]
@@ -256,7 +256,7 @@ pub(crate) mod tests {
             "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-11-02T06:20:09.118Z",
             "producer": { "agent_id": "photos" }, "summary_normal": "I begin.",
         });
-        assert_eq!(Asked::of(&read(&started)), None);
+        assert_eq!(PresentedAsk::of(&read(&started)), None);
         let long = asked("rpl_1", &json!({ "action": "x".repeat(4000) }));
         assert_eq!(long.first_words.chars().count(), FIRST_WORDS + 3);
     }

@@ -1,4 +1,4 @@
-//! How dangerous a question is: what stands on it, and how sure that is.
+//! How dangerous an action is: its risk, whether it can be undone, and how certain that is.
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{AwaitingConfirmation, Reversibility};
@@ -7,71 +7,71 @@ use crate::english::asks;
 
 /// How much harm an action could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Risk {
+pub(crate) enum ActionRisk {
     Low,
     Medium,
     High,
-    /// Nobody said, or not in words that we know.
+    /// Not stated, or not with a known value.
     Unknown,
 }
 
 /// How well an action can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum UndoEffort {
     Easily,
     WithEffort,
-    /// Nobody said, or not in words that we know.
+    /// Not stated, or not with a known value.
     Unknown,
     Never,
 }
 
-/// What stands on a confirmation.
+/// The danger of the action in a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Danger {
-    pub(crate) risk: Risk,
-    pub(crate) undo: Undo,
+pub(crate) struct ActionDanger {
+    pub(crate) risk: ActionRisk,
+    pub(crate) undo: UndoEffort,
 }
 
-impl Risk {
-    /// The word for machines.
+impl ActionRisk {
+    /// The value in JSON output.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Risk::Low => "low",
-            Risk::Medium => "medium",
-            Risk::High => "high",
-            Risk::Unknown => "unknown",
+            ActionRisk::Low => "low",
+            ActionRisk::Medium => "medium",
+            ActionRisk::High => "high",
+            ActionRisk::Unknown => "unknown",
         }
     }
 }
 
-impl Undo {
-    /// The word for machines.
+impl UndoEffort {
+    /// The value in JSON output.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Undo::Easily => "yes",
-            Undo::WithEffort => "with_effort",
-            Undo::Unknown => "unknown",
-            Undo::Never => "no",
+            UndoEffort::Easily => "yes",
+            UndoEffort::WithEffort => "with_effort",
+            UndoEffort::Unknown => "unknown",
+            UndoEffort::Never => "no",
         }
     }
 }
 
-impl Danger {
-    /// Of the two fields that say whether it can be undone, the stricter one counts (ruling 16).
+impl ActionDanger {
+    /// If the two fields about undoing disagree, the stricter one counts (ruling 16).
     pub(crate) fn of(asked: &AwaitingConfirmation) -> Self {
         let risk = match &asked.risk_level {
-            Some(RiskLevel::Low) => Risk::Low,
-            Some(RiskLevel::Medium) => Risk::Medium,
-            Some(RiskLevel::High) => Risk::High,
-            _ => Risk::Unknown,
+            Some(RiskLevel::Low) => ActionRisk::Low,
+            Some(RiskLevel::Medium) => ActionRisk::Medium,
+            Some(RiskLevel::High) => ActionRisk::High,
+            _ => ActionRisk::Unknown,
         };
         let undo = match (&asked.reversibility, asked.irreversible) {
-            (_, Some(true)) | (Some(Reversibility::Irreversible), _) => Undo::Never,
-            (Some(Reversibility::ReversibleWithEffort), _) => Undo::WithEffort,
-            (Some(Reversibility::Reversible), _) | (None, Some(false)) => Undo::Easily,
-            _ => Undo::Unknown,
+            (_, Some(true)) | (Some(Reversibility::Irreversible), _) => UndoEffort::Never,
+            (Some(Reversibility::ReversibleWithEffort), _) => UndoEffort::WithEffort,
+            (Some(Reversibility::Reversible), _) | (None, Some(false)) => UndoEffort::Easily,
+            _ => UndoEffort::Unknown,
         };
-        Danger { risk, undo }
+        ActionDanger { risk, undo }
     }
 
     /// Two sentences for people.
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
     use crate::attention::asked::tests::confirmation;
 
-    fn danger(fields: &Value) -> Danger {
+    fn danger(fields: &Value) -> ActionDanger {
         match confirmation("rpl_1", fields).payload {
-            Payload::AwaitingConfirmation(asked) => Danger::of(&asked),
+            Payload::AwaitingConfirmation(asked) => ActionDanger::of(&asked),
             _ => panic!("a confirmation"),
         }
     }
@@ -99,15 +99,15 @@ mod tests {
     #[test]
     fn the_stricter_field_says_whether_it_can_be_undone() {
         for (fields, undo) in [
-            (json!({}), Undo::Unknown),
-            (json!({ "irreversible": true }), Undo::Never),
-            (json!({ "irreversible": false }), Undo::Easily),
-            (json!({ "reversibility": "reversible" }), Undo::Easily),
-            (json!({ "reversibility": "reversible", "irreversible": true }), Undo::Never),
-            (json!({ "reversibility": "irreversible", "irreversible": false }), Undo::Never),
-            (json!({ "reversibility": "reversible_with_effort" }), Undo::WithEffort),
-            (json!({ "reversibility": "somehow" }), Undo::Unknown),
-            (json!({ "reversibility": "somehow", "irreversible": false }), Undo::Unknown),
+            (json!({}), UndoEffort::Unknown),
+            (json!({ "irreversible": true }), UndoEffort::Never),
+            (json!({ "irreversible": false }), UndoEffort::Easily),
+            (json!({ "reversibility": "reversible" }), UndoEffort::Easily),
+            (json!({ "reversibility": "reversible", "irreversible": true }), UndoEffort::Never),
+            (json!({ "reversibility": "irreversible", "irreversible": false }), UndoEffort::Never),
+            (json!({ "reversibility": "reversible_with_effort" }), UndoEffort::WithEffort),
+            (json!({ "reversibility": "somehow" }), UndoEffort::Unknown),
+            (json!({ "reversibility": "somehow", "irreversible": false }), UndoEffort::Unknown),
         ] {
             assert_eq!(danger(&fields).undo, undo, "{fields}");
         }
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_risk_in_unknown_words_is_an_unknown_risk() {
-        assert_eq!(danger(&json!({ "risk_level": "tiny" })).risk, Risk::Unknown);
-        assert_eq!(danger(&json!({ "risk_level": "low" })).risk, Risk::Low);
+        assert_eq!(danger(&json!({ "risk_level": "tiny" })).risk, ActionRisk::Unknown);
+        assert_eq!(danger(&json!({ "risk_level": "low" })).risk, ActionRisk::Low);
     }
 
     #[test]

@@ -1,19 +1,18 @@
-//! The file that keeps the numbers.
+//! The file that keeps the question numbers.
 
-use super::numbers::Numbers;
-use crate::kept::{Kept, KeptFile};
+use super::numbers::AskNumbers;
+use crate::kept::{KeptFile, KeptState};
 
-/// Where the numbers are kept.
-pub(crate) type NumbersFile = KeptFile<Numbers>;
+pub(crate) type NumbersFile = KeptFile<AskNumbers>;
 
-impl Kept for Numbers {
+impl KeptState for AskNumbers {
     const FILE: &'static str = "questions.json";
     const CALLED: &'static str = "The file of your question numbers";
-    // The numbers that the person has heard stand for nothing then, so that nothing is answered by mistake.
+    // The numbers that the person has heard no longer refer to anything, so that nothing is answered by mistake.
     const WITHOUT_IT: &'static str = "Numbers begin anew: run aaep attention before you answer.";
 
     fn is_sound(&self) -> bool {
-        Numbers::is_sound(self)
+        AskNumbers::is_sound(self)
     }
 }
 
@@ -71,7 +70,7 @@ mod tests {
         let whole = fs::read_to_string(&path).expect("text");
         for broken in ["", "{", "[]", &whole[..whole.len() / 2], &whole.replace("rpl_a", "../x")] {
             fs::write(&path, broken).expect("written");
-            assert_eq!(file.look().expect("numbers"), Numbers::default(), "{broken}");
+            assert_eq!(file.look().expect("numbers"), AskNumbers::default(), "{broken}");
             let aside = folder.path().join("questions.json.broken");
             assert_eq!(fs::read_to_string(aside).expect("set aside"), broken);
             assert!(!path.exists());
@@ -90,12 +89,12 @@ mod tests {
         give(&file, "rpl_a");
         let open = fs::Permissions::from_mode(0o666);
         fs::set_permissions(&path, open).expect("permissions");
-        assert_eq!(file.look().expect("numbers"), Numbers::default());
+        assert_eq!(file.look().expect("numbers"), AskNumbers::default());
         give(&file, "rpl_a");
         let elsewhere = folder.path().join("elsewhere.json");
         fs::rename(&path, &elsewhere).expect("moved");
         symlink(&elsewhere, &path).expect("a link");
-        assert_eq!(file.look().expect("numbers"), Numbers::default());
+        assert_eq!(file.look().expect("numbers"), AskNumbers::default());
         assert!(elsewhere.exists(), "what the link names stays as it is");
     }
 }

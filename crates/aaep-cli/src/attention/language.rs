@@ -1,8 +1,8 @@
-//! A question in the language that the person wants, where its event brings that.
+//! Selects a question's words in the person's language, if its event has them.
 
 use aaep::{Event, LanguageTag, Message, Mode, View};
 
-/// The event in the first of these languages that it has; in its own words if it has none of them.
+/// The event in the first of these languages that it has, or in its own language if it has none.
 pub(crate) fn in_language(event: Event, languages: &[LanguageTag]) -> Event {
     let hints = event.envelope.localization_hints.as_ref();
     let own = hints.and_then(|it| it.primary_language.as_ref());
@@ -23,7 +23,7 @@ pub(crate) fn in_language(event: Event, languages: &[LanguageTag]) -> Event {
     event
 }
 
-/// Whether words in one language are for someone who wants the other: regions aside.
+/// Whether two tags have the same primary language; regions are ignored.
 fn is_like(one: &LanguageTag, other: &LanguageTag) -> bool {
     let primary =
         |tag: &LanguageTag| tag.as_str().split('-').next().unwrap_or_default().to_ascii_lowercase();
@@ -36,7 +36,7 @@ mod tests {
 
     use super::*;
     use crate::attention::asked::tests::confirmation;
-    use crate::attention::asked::{Asked, what};
+    use crate::attention::asked::{PresentedAsk, what};
 
     fn told(languages: &[&str]) -> String {
         let event = confirmation(
@@ -46,11 +46,11 @@ mod tests {
                 "action_fr": "Effacer.", "consequence_fr": "Fini.", "action_de": "Löschen.",
             }),
         );
-        let known = Asked::of(&event).expect("a question");
+        let known = PresentedAsk::of(&event).expect("a question");
         let tags: Vec<LanguageTag> =
             languages.iter().map(|tag| LanguageTag::parse(tag).expect("a tag")).collect();
         let told = in_language(event, &tags);
-        let asked = Asked::of(&told).expect("a question");
+        let asked = PresentedAsk::of(&told).expect("a question");
         assert_eq!(asked.identity, known.identity, "it is the same question");
         assert!(asked.words.iter().all(|words| known.words.contains(words)));
         what(&told).to_owned()

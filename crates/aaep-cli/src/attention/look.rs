@@ -1,4 +1,4 @@
-//! Looking at a hub: what waits there now. Looking is not listening, and answers nothing.
+//! Queries a hub for its pending questions. This does not subscribe, and answers nothing.
 
 use std::time::Duration;
 
@@ -7,66 +7,66 @@ use aaep::{Event, Message, Mode, Timestamp};
 use aaep_announce::agent_name;
 use serde_json::Value;
 
-use super::asked::Asked;
+use super::asked::PresentedAsk;
 use crate::agent::{not_answered, refused, strange};
-use crate::console::Failure;
-use crate::http::Request;
+use crate::console::CommandFailure;
+use crate::http::HubRequest;
 use crate::hubs::reach::client;
 
-/// How long a hub may take to say what waits.
+/// How long a hub may take to answer.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many questions are looked at.
+/// The most questions that are read.
 const MAX_LOOKED_AT: usize = 1024;
 
-/// Stands where someone who may not answer is told no token.
+/// Replaces the reply token for a principal that may not answer.
 const NO_TOKEN: &str = "rpl_none";
 
-/// What waits at an address.
+/// The pending questions at one address.
 #[derive(Debug)]
-pub(crate) struct Looked {
-    /// The questions, the oldest first.
-    pub(crate) waiting: Vec<Waiting>,
-    /// How many there are beside these.
+pub(crate) struct AttentionEntries {
+    /// The questions, oldest first.
+    pub(crate) waiting: Vec<AttentionEntry>,
+    /// How many more there are.
     pub(crate) more: u64,
 }
 
-/// A part of what waits at an address.
+/// One page of the pending questions at an address.
 #[derive(Debug)]
-struct Page {
-    waiting: Vec<Waiting>,
-    /// How many wait in all.
+struct AttentionPage {
+    waiting: Vec<AttentionEntry>,
+    /// How many there are in total.
     total: u64,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     next: Option<String>,
 }
 
-/// A question that waits.
+/// A pending question.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct AttentionEntry {
     pub(crate) address: String,
-    /// What the agent is called. Foreign text.
+    /// The agent's name. Untrusted text.
     pub(crate) agent: String,
-    /// What the person heard it called while listening.
+    /// The name that the person heard for this agent while listening.
     pub(crate) agent_label: Option<String>,
-    /// Which question it is; none if this person may hear it but not answer.
-    pub(crate) asked: Option<Asked>,
+    /// The ask; `None` if this person may hear it but not answer.
+    pub(crate) asked: Option<PresentedAsk>,
     pub(crate) event: Event,
-    /// The event as it came, for machines.
+    /// The event as received, for JSON output.
     pub(crate) json: Value,
     pub(crate) asked_at: Timestamp,
     pub(crate) left: Duration,
     pub(crate) is_paused: bool,
 }
 
-/// Looks at the hub at an address.
-pub(crate) fn look(address: &str, token: Option<&str>) -> Result<Looked, Failure> {
+/// Queries the hub at an address.
+pub(crate) fn look(address: &str, token: Option<&str>) -> Result<AttentionEntries, CommandFailure> {
     let client = client(address, token)?;
-    let mut pages: Vec<Page> = Vec::new();
+    let mut pages: Vec<AttentionPage> = Vec::new();
     let mut after = String::new();
     loop {
         let path = format!("/aaep/v1/asks?limit={MAX_LOOKED_AT}{after}");
-        let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
+        let request = HubRequest { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
         let answer = client.send(&request).map_err(|error| not_answered(&client, &error))?;
         if answer.status != 200 {
             return Err(refused(&client, &answer));
@@ -84,16 +84,17 @@ pub(crate) fn look(address: &str, token: Option<&str>) -> Result<Looked, Failure
     }
 }
 
-/// All pages together, the oldest question first.
-fn join(pages: Vec<Page>) -> Looked {
+/// Joins all pages, oldest question first.
+fn join(pages: Vec<AttentionPage>) -> AttentionEntries {
     let total = pages.last().map_or(0, |page| page.total);
-    let mut waiting: Vec<Waiting> = pages.into_iter().flat_map(|page| page.waiting).collect();
+    let mut waiting: Vec<AttentionEntry> =
+        pages.into_iter().flat_map(|page| page.waiting).collect();
     waiting.sort_by_key(|ask| ask.asked_at.unix_us());
     let more = total.saturating_sub(waiting.len() as u64);
-    Looked { waiting, more }
+    AttentionEntries { waiting, more }
 }
 
-/// How a question that is over ended, if this person may know.
+/// The outcome of a question that is over, if this person may know it.
 pub(crate) fn outcome(
     address: &str,
     token: Option<&str>,
@@ -101,29 +102,30 @@ pub(crate) fn outcome(
 ) -> Option<(Outcome, DecidedBy)> {
     let client = client(address, token).ok()?;
     let path = format!("/aaep/v1/asks/{reply_token}?wait_seconds=0");
-    let request = Request { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
+    let request = HubRequest { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
     let body = client.send(&request).ok().filter(|answer| answer.status == 200)?.json()?;
     let is_it = body["status"] == "settled" && body["reply_token"] == reply_token;
     let word = |key: &str| body[key].as_str().filter(|_| is_it);
     Some((Outcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
 }
 
-fn read(address: &str, body: &Value) -> Option<Page> {
+fn read(address: &str, body: &Value) -> Option<AttentionPage> {
     let total = body["waiting"].as_u64()?;
     let rows = body["asks"].as_array()?;
-    let waiting: Option<Vec<Waiting>> = rows.iter().map(|row| read_row(address, row)).collect();
+    let waiting: Option<Vec<AttentionEntry>> =
+        rows.iter().map(|row| read_row(address, row)).collect();
     let next = match body.get("next") {
         None => None,
         Some(next) => {
-            // It goes into an address as it is.
+            // It becomes part of a URL without escaping.
             let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'-';
             Some(next.as_str().filter(|next| next.bytes().all(is_plain))?.to_owned())
         }
     };
-    Some(Page { waiting: waiting?, total, next })
+    Some(AttentionPage { waiting: waiting?, total, next })
 }
 
-fn read_row(address: &str, row: &Value) -> Option<Waiting> {
+fn read_row(address: &str, row: &Value) -> Option<AttentionEntry> {
     let json = row["event"].clone();
     let may_reply = row["reply_token"].is_string();
     let mut whole = json.clone();
@@ -134,9 +136,9 @@ fn read_row(address: &str, row: &Value) -> Option<Waiting> {
     let Some(Message::Event(event)) = aaep::read(text.as_bytes(), Mode::Tolerant).message else {
         return None;
     };
-    let asked = Asked::of(&event)?;
+    let asked = PresentedAsk::of(&event)?;
     let is_it = !may_reply || row["reply_token"] == asked.reply_token.as_str();
-    is_it.then_some(Waiting {
+    is_it.then_some(AttentionEntry {
         address: address.to_owned(),
         agent: agent_name(&event),
         agent_label: None,
@@ -165,8 +167,8 @@ pub(crate) mod tests {
         })
     }
 
-    /// A question that waits, with these fields.
-    pub(crate) fn waiting(fields: &Value) -> Waiting {
+    /// Builds a pending question with these fields.
+    pub(crate) fn waiting(fields: &Value) -> AttentionEntry {
         read_row("unix:", &row(fields)).expect("a question")
     }
 

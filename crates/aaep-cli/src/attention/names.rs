@@ -1,14 +1,14 @@
-//! What agents are called, as the person hears them called while listening: sessions of one name have numbers. Pure.
+//! Agent names as the person hears them while listening: sessions with the same name have numbers. Pure.
 
 use std::collections::BTreeSet;
 
-use super::look::Waiting;
+use super::look::AttentionEntry;
 
-/// Gives each agent the name under which the person heard of it. Where nobody was told yet, sessions of one name get the
-/// numbers that are free, the first to ask the lowest.
-pub(super) fn tell_apart(mut waiting: Vec<&mut Waiting>) {
+/// Gives each agent the name under which the person heard of it. If nobody was told one yet, sessions with the same
+/// name get the free numbers, and the first to ask gets the lowest.
+pub(super) fn tell_apart(mut waiting: Vec<&mut AttentionEntry>) {
     waiting.sort_by_key(|it| it.asked_at.unix_us());
-    let key = |it: &Waiting| (it.address.clone(), it.event.envelope.session_id.clone());
+    let key = |it: &AttentionEntry| (it.address.clone(), it.event.envelope.session_id.clone());
     let mut labels: Vec<_> = waiting
         .iter()
         .filter_map(|it| Some((key(it), it.agent.clone(), it.agent_label.clone()?)))
@@ -26,7 +26,7 @@ pub(super) fn tell_apart(mut waiting: Vec<&mut Waiting>) {
         let is_free = |label: &String| !taken.iter().any(|it| is_same(it, label));
         let label = match sessions.len() {
             1 => it.agent.clone(),
-            // One that is called by the name alone is the first.
+            // An agent called by the name alone counts as number 1.
             _ if is_free(&it.agent) => numbered.clone().find(is_free).unwrap_or_default(),
             _ => numbered.skip(1).find(is_free).unwrap_or_default(),
         };
@@ -51,11 +51,11 @@ mod tests {
     use super::*;
 
     fn called(asks: &[(&str, &str, Option<&str>)]) -> Vec<String> {
-        let mut all: Vec<Waiting> = asks
+        let mut all: Vec<AttentionEntry> = asks
             .iter()
             .map(|(session, agent, label)| {
                 let fields = json!({ "session_id": session, "producer": { "agent_id": agent } });
-                Waiting { agent_label: label.map(str::to_owned), ..waiting(&fields) }
+                AttentionEntry { agent_label: label.map(str::to_owned), ..waiting(&fields) }
             })
             .collect();
         tell_apart(all.iter_mut().collect());

@@ -1,118 +1,119 @@
-//! The numbers by which people answer: small, and never meaning another question by accident.
+//! The numbers by which people answer: small, and never referring to another question by accident.
 //!
-//! They go from 1 to 99 and round. A number is given again only after all others were, never while its question can be
-//! open, and not for some minutes after that: someone may be typing an answer to it (ruling 33). While all of them are
-//! taken, higher ones are given. The same question keeps its number. Pure: `file.rs` keeps them on the disk.
+//! They run from 1 to 99 and start over. A number is reused only after all others were used, never while its question
+//! can be open, and not for some minutes afterwards, because someone may be typing an answer to it (ruling 33). While
+//! all of them are taken, higher numbers are used. A question keeps its number. Pure: `file.rs` keeps the numbers on
+//! the disk.
 
 use std::collections::BTreeMap;
 
 use aaep::ReplyToken;
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
+use super::asked::PresentedAsk;
 
-/// The highest number that is given as long as there is a choice. Two digits are quick to say and to type.
+/// The highest number used while any is free. Two digits are quick to say and to type.
 const HIGHEST_SHORT: u16 = 99;
 
-/// The highest number of all: it bounds the file in which the numbers are kept.
+/// The highest number of all. It bounds the size of the file.
 pub(crate) const HIGHEST: u16 = 499;
 
-/// For how many seconds after the end of its question a number is not given to another one.
+/// For how many seconds after the end of its question a number is not reused.
 const REST_SECONDS: u64 = 600;
 
-/// How much later than its longest time a question is taken to be over, for clocks that differ.
+/// How much later than its longest time a question counts as over, because clocks differ.
 const SLACK_SECONDS: i64 = 300;
 
 /// The most hashes of words that are kept for a question.
 const MAX_WORDS: usize = 64;
 
-/// How long any text of a question may be, in bytes.
+/// The longest text kept for a question, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// The numbers, and what each stands for.
+/// The numbers and the questions they refer to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Numbers {
-    /// The short number that was given last; 0 before the first.
+pub(crate) struct AskNumbers {
+    /// The short number that was assigned last; 0 before the first.
     last: u16,
-    /// What each number stands for, or stood for when its question is over.
-    questions: BTreeMap<u16, Question>,
+    /// The question of each number, also after that question is over.
+    questions: BTreeMap<u16, RememberedAsk>,
 }
 
 /// The question behind a number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Question {
-    /// Where it was heard last.
+pub(crate) struct RememberedAsk {
+    /// The hub where it was heard last.
     pub(crate) address: String,
-    /// Its token, which is what it is answered by.
+    /// Its reply token.
     pub(crate) reply_token: String,
-    /// Who asks. Foreign text.
+    /// The agent that asks. Untrusted text.
     pub(crate) agent: String,
-    /// What the person heard the agent called: with a number where several have that name.
+    /// The name that the person heard for the agent, numbered if several have that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent_label: Option<String>,
-    /// The first words of it. Foreign text.
+    /// Its first words. Untrusted text.
     pub(crate) first_words: String,
-    /// A hash of all that no language changes.
+    /// A hash of everything that no language changes.
     identity: String,
     /// Hashes of the words in which the person was told it.
     words: Vec<String>,
-    /// Whether it was open when someone last looked.
+    /// Whether it was open when last checked.
     is_open: bool,
     /// When it was last seen open, in seconds since 1970 began.
     seen_unix_s: i64,
-    /// When it is over at the latest.
+    /// When it ends at the latest.
     until_unix_s: i64,
-    /// When someone noticed that it is over, in seconds since 1970 began.
+    /// When its end was noticed, in seconds since 1970 began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over_unix_s: Option<i64>,
-    /// When the person had been told it to its end, in milliseconds since 1970 began.
+    /// When the person had been told it completely, in milliseconds since 1970 began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     presented_unix_ms: Option<i64>,
 }
 
-/// How a question that is about to be answered differs from the one that the person was told.
+/// How a question that is about to be answered differs from the one the person was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Differs {
+pub(crate) enum AskMismatch {
     /// It is another question.
     Question,
-    /// It is put in words that the person was not told.
+    /// It has words that the person was not told.
     Words,
 }
 
-impl Question {
-    /// Whether a question that came is the one behind this number, in words that the person was told.
-    pub(crate) fn check(&self, asked: &Asked) -> Result<(), Differs> {
+impl RememberedAsk {
+    /// Checks that an ask is the one behind this number, in words that the person was told.
+    pub(crate) fn check(&self, asked: &PresentedAsk) -> Result<(), AskMismatch> {
         if self.reply_token != asked.reply_token.as_str() || self.identity != asked.identity {
-            return Err(Differs::Question);
+            return Err(AskMismatch::Question);
         }
         let is_told = |words: &String| self.words.contains(words);
         if !asked.words.is_empty() && asked.words.iter().all(is_told) {
             Ok(())
         } else {
-            Err(Differs::Words)
+            Err(AskMismatch::Words)
         }
     }
 
-    /// Whether the person had been told it to its end by this moment, so that an answer can be meant for it.
+    /// Whether the person had been told it completely by this moment, so that an answer can refer to it.
     pub(crate) fn was_presented(&self, by_unix_ms: i64) -> bool {
         self.presented_unix_ms.is_some_and(|at| at <= by_unix_ms)
     }
 
-    fn is(&self, asked: &Asked) -> bool {
+    fn is(&self, asked: &PresentedAsk) -> bool {
         self.reply_token == asked.reply_token.as_str() && self.identity == asked.identity
     }
 
-    /// Whether it can still be open: nobody has seen its end, and its time is not over.
+    /// Whether it can still be open: its end was not noticed, and its time is not over.
     fn may_be_open(&self, now_unix_s: i64) -> bool {
         self.is_open && now_unix_s < self.until_unix_s
     }
 
-    /// Whether its number must not mean anything else: it can be open, or has ended only just.
+    /// Whether its number must not be reused: it can be open, or it ended only recently.
     fn holds_number(&self, now_unix_s: i64) -> bool {
         let ended_unix_s = if self.is_open { Some(self.until_unix_s) } else { self.over_unix_s };
-        // If the clock was set back meanwhile, nobody knows how long ago that was, and nobody is kept waiting for it.
+        // If the clock was set back, the time since then is unknown, and the number is not held back.
         let is_resting = |ended: i64| now_unix_s.abs_diff(ended) < REST_SECONDS;
         self.may_be_open(now_unix_s) || ended_unix_s.is_some_and(is_resting)
     }
@@ -125,23 +126,28 @@ impl Question {
     }
 }
 
-impl Numbers {
-    /// The number of a question that is open at an address now, and is told to the person. None if all
-    /// numbers stand for questions that are open, or that have ended only just.
-    pub(crate) fn give(&mut self, now_unix_s: i64, address: &str, asked: &Asked) -> Option<u16> {
+impl AskNumbers {
+    /// Assigns a number to a question that is open at an address and is told to the person. `None` if every number
+    /// belongs to a question that is open or ended only recently.
+    pub(crate) fn give(
+        &mut self,
+        now_unix_s: i64,
+        address: &str,
+        asked: &PresentedAsk,
+    ) -> Option<u16> {
         let known = self.questions.iter().find(|(_, it)| it.is(asked)).map(|(number, _)| *number);
         let number = known.or_else(|| self.free(now_unix_s))?;
         if known.is_none() && number <= HIGHEST_SHORT {
             self.last = number;
         }
-        // A long number stands for its question only as long as it must.
+        // A number above 99 is kept only as long as it must be.
         self.questions.retain(|it, question| {
             *it <= HIGHEST_SHORT || *it == number || question.holds_number(now_unix_s)
         });
         let longest = i64::try_from(asked.longest_seconds).unwrap_or(i64::MAX);
         let until_unix_s = now_unix_s.saturating_add(longest).saturating_add(SLACK_SECONDS);
         let before = self.questions.remove(&number).filter(|it| it.is(asked));
-        // In other words it has to be told again.
+        // If the words differ, the question has to be told again.
         let same = before.as_ref().filter(|it| it.check(asked).is_ok());
         let presented_unix_ms = same.and_then(|it| it.presented_unix_ms);
         let agent_label = before.as_ref().and_then(|it| it.agent_label.clone());
@@ -151,7 +157,7 @@ impl Numbers {
                 words.push(hash.clone());
             }
         }
-        let question = Question {
+        let question = RememberedAsk {
             address: address.to_owned(),
             reply_token: asked.reply_token.to_string(),
             agent: asked.agent.clone(),
@@ -169,33 +175,33 @@ impl Numbers {
         Some(number)
     }
 
-    /// The person was told a question to its end, in these words. The first time counts.
-    pub(crate) fn presented(&mut self, at_unix_ms: i64, asked: &Asked) {
+    /// Records that the person was told a question completely, in these words. The first time counts.
+    pub(crate) fn presented(&mut self, at_unix_ms: i64, asked: &PresentedAsk) {
         for question in self.questions.values_mut().filter(|it| it.check(asked).is_ok()) {
             question.presented_unix_ms.get_or_insert(at_unix_ms);
         }
     }
 
-    /// The person heard the agent of a question called so. The first time counts.
-    pub(crate) fn heard_as(&mut self, asked: &Asked, label: &str) {
+    /// Records the name that the person heard for the agent of a question. The first time counts.
+    pub(crate) fn heard_as(&mut self, asked: &PresentedAsk, label: &str) {
         for question in self.questions.values_mut().filter(|it| it.is(asked)) {
             question.agent_label.get_or_insert_with(|| label.to_owned());
         }
     }
 
-    /// What a number stands for.
     /// The number of the question with this token, if the person was told it by this moment.
     pub(crate) fn told_number(&self, reply_token: &str, by_unix_ms: i64) -> Option<u16> {
-        let is_it = |it: &Question| it.reply_token == reply_token && it.was_presented(by_unix_ms);
+        let is_it =
+            |it: &RememberedAsk| it.reply_token == reply_token && it.was_presented(by_unix_ms);
         self.questions.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
     }
 
-    pub(crate) fn question(&self, number: u16) -> Option<&Question> {
+    pub(crate) fn question(&self, number: u16) -> Option<&RememberedAsk> {
         self.questions.get(&number)
     }
 
-    /// A question is over. Its number goes on standing for it until it is its turn to be given again.
-    pub(crate) fn over(&mut self, now_unix_s: i64, reply_token: &ReplyToken) {
+    /// Records that a question is over. Its number keeps referring to it until the number is reused.
+    pub(crate) fn mark_over(&mut self, now_unix_s: i64, reply_token: &ReplyToken) {
         for question in self.questions.values_mut() {
             if question.reply_token == reply_token.as_str() {
                 question.end(now_unix_s);
@@ -203,18 +209,18 @@ impl Numbers {
         }
     }
 
-    /// Someone looked at this moment, and these were all the questions open at an address.
-    pub(crate) fn only_open(&mut self, looked_unix_s: i64, address: &str, open: &[Asked]) {
+    /// Records that these were all the questions open at an address at this moment.
+    pub(crate) fn only_open(&mut self, looked_unix_s: i64, address: &str, open: &[PresentedAsk]) {
         for question in self.questions.values_mut() {
             let is_there = open.iter().any(|asked| question.is(asked));
-            // One that came while someone looked is not among them, and open all the same.
+            // A question that arrived during the query is not in the list but is open.
             if question.address == address && !is_there && question.seen_unix_s < looked_unix_s {
                 question.end(looked_unix_s);
             }
         }
     }
 
-    /// Whether everything is as we would have written it, so that none of it leads anywhere else.
+    /// Whether everything is as we would have written it, so that a changed file cannot mislead.
     pub(crate) fn is_sound(&self) -> bool {
         let is_hash = |text: &String| {
             text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
@@ -232,7 +238,7 @@ impl Numbers {
             })
     }
 
-    /// The next short number, round after the highest, that is free; or else the lowest long one.
+    /// The next free short number, starting over after the highest; otherwise the lowest free long one.
     fn free(&self, now_unix_s: i64) -> Option<u16> {
         let last = self.last.min(HIGHEST_SHORT);
         let round = (last + 1..=HIGHEST_SHORT).chain(1..=last);

@@ -1,4 +1,4 @@
-//! A question in lines that read well aloud: what is asked first, then what stands on it, then the time.
+//! A question as lines that read well aloud: first the question, then its danger, then its time.
 
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
@@ -6,12 +6,12 @@ use aaep::{Payload, printable};
 use aaep_announce::choice_letters;
 use aaep_announce::words::exact;
 
-use super::danger::Danger;
-use super::look::Waiting;
+use super::danger::ActionDanger;
+use super::look::AttentionEntry;
 use crate::english::asks;
 
-/// The lines for a question. Without a number it cannot be answered by one.
-pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
+/// The lines for a question. Without a number, it cannot be answered by number.
+pub(crate) fn block(number: Option<u16>, waiting: &AttentionEntry) -> Vec<String> {
     let agent = printable(&waiting.agent);
     let name = match number {
         Some(number) => asks::question(number, &agent),
@@ -22,7 +22,7 @@ pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
     let default = match &waiting.event.payload {
         Payload::AwaitingConfirmation(asked) => {
             lines.push(asks::then(&sentence(&asked.consequence)));
-            lines.push(Danger::of(asked).sentences());
+            lines.push(ActionDanger::of(asked).sentences());
             let tool = Delivery::of(&waiting.event).and_then(|it| it.tool);
             lines.extend(tool.map(|it| asks::tool(&exact(it.as_str()))));
             let arguments = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));
@@ -47,7 +47,7 @@ pub(crate) fn block(number: Option<u16>, waiting: &Waiting) -> Vec<String> {
     lines
 }
 
-/// What can be said to a question, as sentences. The number stands where the person has to say it.
+/// The possible answers to a question, as sentences. They contain the number where the person has to say it.
 pub(crate) fn what_can_be_said(number: u16, payload: &Payload) -> String {
     let answer = match payload {
         Payload::AwaitingClarification(asked) => answers(number, asked),
@@ -70,7 +70,7 @@ fn choices(asked: &AwaitingClarification) -> impl Iterator<Item = String> {
     })
 }
 
-/// Foreign words that end like a sentence.
+/// Untrusted words, ended like a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let text = exact(text);
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
@@ -86,15 +86,15 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::attention::asked::Asked;
+    use crate::attention::asked::PresentedAsk;
     use crate::attention::asked::tests::{confirmation, read};
 
-    fn waiting(event: aaep::Event) -> Waiting {
-        Waiting {
+    fn waiting(event: aaep::Event) -> AttentionEntry {
+        AttentionEntry {
             address: "unix:".to_owned(),
             agent: agent_name(&event),
             agent_label: None,
-            asked: Asked::of(&event),
+            asked: PresentedAsk::of(&event),
             event,
             json: Value::Null,
             asked_at: Timestamp::parse("2026-11-02T06:20:09.120Z").expect("a moment"),
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_default_that_lets_it_happen_is_said_so() {
         let event = confirmation("rpl_1", &json!({ "default_decision": "accept" }));
-        let paused = Waiting { is_paused: true, ..waiting(event) };
+        let paused = AttentionEntry { is_paused: true, ..waiting(event) };
         assert_eq!(
             block(Some(2), &paused)[3],
             "Without an answer: the agent does it. The time stands still, for 1 minute 33 seconds at most."

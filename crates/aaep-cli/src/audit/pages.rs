@@ -1,6 +1,6 @@
-//! The entries of the audit log of a hub that runs, page by page.
+//! Reads the audit log of a running hub, page by page.
 //!
-//! Looks on the way whether each entry follows the one before, and ends where one does not.
+//! Checks that each entry follows the one before, and stops at the first that does not.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use aaep_hub::audit::{Details, Line, Shown};
 use serde_json::Value;
 
 use crate::agent;
-use crate::console::Failure;
-use crate::http::{Client, Request};
+use crate::console::CommandFailure;
+use crate::http::{HubClient, HubRequest};
 
 /// How many entries a page has.
 const PAGE: u64 = 500;
 
-/// How long the hub may take for a page.
+/// How long the hub may take to answer with a page.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// All entries, oldest first.
-pub(super) fn entries(client: Client) -> impl Iterator<Item = Result<Shown, Failure>> {
-    Pages { client, waiting: VecDeque::new(), last: None, is_over: false }
+pub(super) fn entries(client: HubClient) -> impl Iterator<Item = Result<Shown, CommandFailure>> {
+    AuditPages { client, waiting: VecDeque::new(), last: None, is_over: false }
 }
 
-struct Pages {
-    client: Client,
+struct AuditPages {
+    client: HubClient,
     waiting: VecDeque<Shown>,
-    /// The number and the hash of the entry before.
+    /// The number and hash of the previous entry.
     last: Option<(u64, String)>,
     is_over: bool,
 }
 
-impl Iterator for Pages {
-    type Item = Result<Shown, Failure>;
+impl Iterator for AuditPages {
+    type Item = Result<Shown, CommandFailure>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.waiting.is_empty() && !self.is_over {
@@ -58,18 +58,18 @@ impl Iterator for Pages {
             self.waiting.clear();
             let what = format!("entry {} does not follow the one before it", line.seq);
             let next = "Keep a copy of the log and find out who changed it.";
-            return Some(Err(Failure::new(what, next)));
+            return Some(Err(CommandFailure::new(what, next)));
         }
         self.last = Some((line.seq, line.hash.clone()));
         Some(Ok(shown))
     }
 }
 
-impl Pages {
-    fn page(&self) -> Result<Vec<Shown>, Failure> {
+impl AuditPages {
+    fn page(&self) -> Result<Vec<Shown>, CommandFailure> {
         let after = self.last.as_ref().map_or(0, |(seq, _)| *seq);
         let path = format!("/aaep/v1/audit?after={after}&limit={PAGE}");
-        let request = Request { method: "GET", path: &path, body: None, timeout: TIMEOUT };
+        let request = HubRequest { method: "GET", path: &path, body: None, timeout: TIMEOUT };
         let answer = self.client.send(&request);
         let answer = answer.map_err(|error| agent::not_answered(&self.client, &error))?;
         if !answer.is_success() {
@@ -95,7 +95,7 @@ fn shown_of(row: &Value) -> Option<Shown> {
     Some(Shown { line, details })
 }
 
-/// A row has the words in place of their hash.
+/// A row contains the words instead of their hash.
 fn with_details_hash(row: &Value) -> Option<Value> {
     let mut row = row.as_object()?.clone();
     row.insert("details_hash".to_owned(), Value::Null);

@@ -1,6 +1,6 @@
-//! Lines for a file or standard output, written in a thread of their own, each whole or not at all.
+//! Writes lines to a file or standard output, in a thread of its own, each completely or not at all.
 //!
-//! Whoever reads the output slowly slows the recording, and does not keep a signal from being noticed.
+//! A slow reader of the output slows the recording down, but does not delay the handling of signals.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,38 +10,39 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::console::{Failure, reason};
+use crate::console::{CommandFailure, reason};
 
-/// How many lines may wait to be written.
+/// How many lines may be queued.
 const MAX_WAITING_LINES: usize = 64;
 
-/// How long the last lines may take to be written.
+/// How long writing the last lines may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the lines go.
-pub(super) struct Lines {
+/// The queue of lines to write.
+pub(super) struct CaptureLines {
     sender: mpsc::Sender<String>,
-    ended: oneshot::Receiver<Result<(), Failure>>,
-    failure: Option<Failure>,
+    ended: oneshot::Receiver<Result<(), CommandFailure>>,
+    failure: Option<CommandFailure>,
 }
 
-enum Place {
+enum CaptureTarget {
     File(File),
     Output,
 }
 
-impl Lines {
-    /// Begins to write, into a new file or to standard output.
-    pub(super) fn start(path: Option<PathBuf>) -> Result<Self, Failure> {
+impl CaptureLines {
+    /// Starts writing, into a new file or to standard output.
+    pub(super) fn start(path: Option<PathBuf>) -> Result<Self, CommandFailure> {
         let (place, path) = match path {
             Some(path) => {
                 let file = OpenOptions::new().write(true).create_new(true).open(&path);
                 let next =
                     "Choose a name that is not taken yet, in a folder that you can write to.";
-                let file = file.map_err(|error| Failure::of_file("make", &path, &error, next))?;
-                (Place::File(file), Some(path))
+                let file =
+                    file.map_err(|error| CommandFailure::of_file("make", &path, &error, next))?;
+                (CaptureTarget::File(file), Some(path))
             }
-            None => (Place::Output, None),
+            None => (CaptureTarget::Output, None),
         };
         let (sender, mut lines) = mpsc::channel::<String>(MAX_WAITING_LINES);
         let (end, ended) = oneshot::channel();
@@ -55,31 +56,31 @@ impl Lines {
             }
             let _ = end.send(written.map_err(|error| failure(path, &error)));
         });
-        Ok(Lines { sender, ended, failure: None })
+        Ok(CaptureLines { sender, ended, failure: None })
     }
 
-    /// Writes a line, waiting for room; whether that is still possible.
+    /// Writes a line, waiting for room in the queue; returns whether writing is still possible.
     pub(super) async fn write(&mut self, line: String) -> bool {
         self.sender.send(line).await.is_ok()
     }
 
     /// Waits until nothing can be written any more.
     pub(super) async fn failed(&mut self) {
-        let stopped = || Failure::new("the events can no longer be written", "Try again.");
+        let stopped = || CommandFailure::new("the events can no longer be written", "Try again.");
         let ended = (&mut self.ended).await.unwrap_or_else(|_| Err(stopped()));
         self.failure = Some(ended.err().unwrap_or_else(stopped));
     }
 
-    /// Waits for the last lines.
-    pub(super) async fn finish(self) -> Result<(), Failure> {
-        let Lines { sender, ended, failure } = self;
+    /// Waits until the last lines are written.
+    pub(super) async fn finish(self) -> Result<(), CommandFailure> {
+        let CaptureLines { sender, ended, failure } = self;
         drop(sender);
         if let Some(failure) = failure {
             return Err(failure);
         }
         match timeout(PATIENCE, ended).await {
             Ok(ended) => ended.unwrap_or(Ok(())),
-            Err(_) => Err(Failure::new(
+            Err(_) => Err(CommandFailure::new(
                 "nobody takes the last events",
                 "See why the program that reads them does not go on.",
             )),
@@ -87,28 +88,28 @@ impl Lines {
     }
 }
 
-fn failure(path: Option<PathBuf>, error: &io::Error) -> Failure {
+fn failure(path: Option<PathBuf>, error: &io::Error) -> CommandFailure {
     if let Some(path) = path {
         let next = "The lines before are whole. Make room, and record into another file.";
-        return Failure::of_file("write", &path, error, next);
+        return CommandFailure::of_file("write", &path, error, next);
     }
     let what = format!("cannot write the events: {}", reason(error));
-    Failure::new(what, "Send the output somewhere with room.").of_writing(error.kind())
+    CommandFailure::new(what, "Send the output somewhere with room.").of_writing(error.kind())
 }
 
-impl Place {
+impl CaptureTarget {
     fn write(&mut self, line: &str, length: &mut u64) -> io::Result<()> {
         match self {
-            Place::File(file) => {
+            CaptureTarget::File(file) => {
                 if let Err(error) = file.write_all(line.as_bytes()) {
-                    // No half line stays behind.
+                    // Leave no partial line behind.
                     let _ = file.set_len(*length);
                     return Err(error);
                 }
                 *length += line.len() as u64;
                 Ok(())
             }
-            Place::Output => {
+            CaptureTarget::Output => {
                 let mut output = io::stdout().lock();
                 output.write_all(line.as_bytes()).and_then(|()| output.flush())
             }

@@ -1,7 +1,7 @@
-//! The scripted agent at work: it takes prompts from the hub and plays the scenes that they call for.
+//! The scripted agent: it takes prompts from the hub and plays the matching scenes.
 //!
-//! It acts only on what the hub says was accepted. A session that is cancelled stops where it is, and its
-//! open question is withdrawn; so is one when a prompt comes in place of its answer.
+//! It acts only on accepts that the hub reports. A cancelled session stops where it is, and its open ask is
+//! withdrawn. A prompt that arrives instead of an answer also withdraws the ask.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,30 +17,30 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::scenes::steps_for;
-use super::script::{Answer, Step};
+use super::script::{SceneAnswer, SceneStep};
 use crate::console;
 
 /// The name of the agent.
 pub(crate) const AGENT_ID: &str = "photo-keeper";
 
-/// How many prompts are worked on at the same time. Past it, one is answered with an error.
+/// How many prompts are handled at the same time. Further ones get an error.
 const MAX_SESSIONS: usize = 64;
 
-/// How long one look at the inbox or at a question takes.
+/// How long one query of the inbox or of an ask may wait.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// The agent, and how it reaches the hub.
+/// The agent and its access to the hub.
 #[derive(Debug, Clone)]
-pub(crate) struct Agent {
+pub(crate) struct DemoAgent {
     hub: Hub,
     principal: Principal,
-    /// Whether time passes between events, for someone who follows along.
+    /// Whether to pause between events, for someone who follows along.
     is_unhurried: bool,
 }
 
 /// A scene that is being played.
 #[derive(Debug)]
-struct Running {
+struct RunningScene {
     task: JoinHandle<()>,
     /// Whether it waits for an answer.
     is_asking: Arc<AtomicBool>,
@@ -48,29 +48,29 @@ struct Running {
 
 /// Why a scene was not played to its end.
 #[derive(Debug)]
-pub(crate) enum Stopped {
-    /// The hub did not take an event.
+pub(crate) enum SceneError {
+    /// The hub refused an event.
     Refused(Refused),
-    /// The hub is gone or cannot work.
+    /// The hub is gone or does not work.
     Hub(HubError),
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for SceneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stopped::Refused(refused) => refused.fmt(f),
-            Stopped::Hub(error) => error.fmt(f),
+            SceneError::Refused(refused) => refused.fmt(f),
+            SceneError::Hub(error) => error.fmt(f),
         }
     }
 }
 
-impl Agent {
-    /// An agent that speaks into this hub.
+impl DemoAgent {
+    /// An agent that publishes to this hub.
     pub(crate) fn new(hub: Hub, is_unhurried: bool) -> Self {
-        Agent { hub, principal: Principal::local(), is_unhurried }
+        DemoAgent { hub, principal: Principal::local(), is_unhurried }
     }
 
-    /// Says that it is there and what it accepts.
+    /// Declares the agent and what it accepts.
     pub(crate) async fn announce(&self) -> Result<(), HubError> {
         let accepts = vec![Accepts::Prompt, Accepts::Cancel];
         self.hub.declare(&self.principal, AGENT_ID, accepts).await
@@ -78,7 +78,7 @@ impl Agent {
 
     /// Takes prompts until the hub stops.
     pub(crate) async fn serve(self) {
-        let mut running: HashMap<SessionId, Running> = HashMap::new();
+        let mut running: HashMap<SessionId, RunningScene> = HashMap::new();
         let mut after = 0;
         loop {
             let taken = match self.announce().await {
@@ -109,7 +109,7 @@ impl Agent {
     }
 
     /// Plays a scene in the background.
-    fn run(&self, session: SessionId, steps: Vec<Step>) -> Running {
+    fn run(&self, session: SessionId, steps: Vec<SceneStep>) -> RunningScene {
         let is_asking = Arc::new(AtomicBool::new(false));
         let (agent, asks) = (self.clone(), Arc::clone(&is_asking));
         let task = tokio::spawn(async move {
@@ -117,51 +117,51 @@ impl Agent {
                 console::say(&format!("The agent had to stop. {why}"));
             }
         });
-        Running { task, is_asking }
+        RunningScene { task, is_asking }
     }
 
-    /// Whoever asks for something else instead of answering does not want what was asked about.
-    async fn give_up_asking(&self, running: &mut HashMap<SessionId, Running>) {
+    /// A person who asks for something else instead of answering no longer wants what was asked.
+    async fn give_up_asking(&self, running: &mut HashMap<SessionId, RunningScene>) {
         let asking = running.extract_if(|_, session| session.is_asking.load(Ordering::SeqCst));
-        let asking: Vec<(SessionId, Running)> = asking.collect();
+        let asking: Vec<(SessionId, RunningScene)> = asking.collect();
         for (session_id, session) in asking {
             let summary = "You asked for something else, so I no longer ask.";
             self.cancel(&session_id, session, summary).await;
         }
     }
 
-    /// Stops a scene where it is and ends its session. With it, the hub withdraws what is still asked.
-    async fn cancel(&self, session_id: &SessionId, session: Running, summary: &str) {
+    /// Stops a scene where it is and ends its session. The hub then withdraws its open ask.
+    async fn cancel(&self, session_id: &SessionId, session: RunningScene, summary: &str) {
         session.task.abort();
         let was_stopped = session.task.await.is_err_and(|error| error.is_cancelled());
         if was_stopped {
             let fields = json!({ "cancelled_by": "user", "summary_normal": summary });
-            // If it had just ended by itself, there is nothing left to end.
+            // If it has just ended by itself, there is nothing left to end.
             let _ = self.tell(session_id, "session.cancelled", fields).await;
         }
     }
 
-    /// Plays a scene in a session, from its first step to its last, and says while it waits for an answer.
+    /// Plays a scene in a session from start to end, and marks when it waits for an answer.
     async fn play(
         &self,
         session: &SessionId,
-        steps: Vec<Step>,
+        steps: Vec<SceneStep>,
         is_asking: &AtomicBool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), SceneError> {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             match step {
-                Step::Pause(_) if !self.is_unhurried => {}
-                Step::Pause(time) => tokio::time::sleep(time).await,
-                Step::Tell(name, fields) => {
+                SceneStep::Pause(_) if !self.is_unhurried => {}
+                SceneStep::Pause(time) => tokio::time::sleep(time).await,
+                SceneStep::Tell(name, fields) => {
                     self.tell(session, name, fields).await?;
                 }
-                Step::Ask(name, fields, then) => {
+                SceneStep::Ask(name, fields, then) => {
                     is_asking.store(true, Ordering::SeqCst);
                     let token = self.tell(session, name, fields).await?;
                     let answer = match token {
                         Some(token) => self.answer(&token).await?,
-                        None => Answer::default(),
+                        None => SceneAnswer::default(),
                     };
                     is_asking.store(false, Ordering::SeqCst);
                     steps.extend(then(&answer));
@@ -171,28 +171,28 @@ impl Agent {
         Ok(())
     }
 
-    /// Publishes an event; the token of a question.
+    /// Publishes an event; returns the reply token if it is an ask.
     async fn tell(
         &self,
         session: &SessionId,
         name: &str,
         fields: Value,
-    ) -> Result<Option<ReplyToken>, Stopped> {
+    ) -> Result<Option<ReplyToken>, SceneError> {
         let event = event(session, name, fields);
         let outcomes = self.hub.publish(&self.principal, vec![event], None).await;
-        match outcomes.map_err(Stopped::Hub)?.pop() {
+        match outcomes.map_err(SceneError::Hub)?.pop() {
             Some(Ok(published)) => Ok(published.reply_token),
-            Some(Err(refused)) => Err(Stopped::Refused(refused)),
-            None => Err(Stopped::Hub(HubError::Stopped)),
+            Some(Err(refused)) => Err(SceneError::Refused(refused)),
+            None => Err(SceneError::Hub(HubError::Stopped)),
         }
     }
 
-    /// Waits until a question is settled.
-    async fn answer(&self, token: &ReplyToken) -> Result<Answer, Stopped> {
+    /// Waits until an ask is settled.
+    async fn answer(&self, token: &ReplyToken) -> Result<SceneAnswer, SceneError> {
         loop {
             let asked = self.hub.ask_state(&self.principal, token, WAIT).await;
-            if let Some(settlement) = asked.map_err(Stopped::Hub)?.settlement {
-                return Ok(Answer {
+            if let Some(settlement) = asked.map_err(SceneError::Hub)?.settlement {
+                return Ok(SceneAnswer {
                     is_accepted: settlement.outcome == Outcome::Accept,
                     response: match settlement.response {
                         Some(Value::String(text)) => Some(text),
@@ -205,8 +205,8 @@ impl Agent {
     }
 }
 
-/// What is said when there is too much to do.
-fn busy() -> Vec<Step> {
+/// What the agent says when too many sessions run.
+fn busy() -> Vec<SceneStep> {
     use super::script::{errored, started};
     let hint = "Wait until some of them have ended, and ask again.";
     vec![
@@ -234,11 +234,11 @@ fn event(session: &SessionId, name: &str, fields: Value) -> Object {
 mod tests {
     use super::*;
 
-    fn in_a_hub<T>(work: impl AsyncFnOnce(Hub, Agent) -> T) -> T {
+    fn in_a_hub<T>(work: impl AsyncFnOnce(Hub, DemoAgent) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let hub = Hub::builder().start().expect("a hub");
-            let agent = Agent::new(hub.clone(), false);
+            let agent = DemoAgent::new(hub.clone(), false);
             let result = work(hub.clone(), agent).await;
             hub.stop().await;
             result
@@ -283,7 +283,7 @@ mod tests {
             agent.tell(&session, "session.started", start).await.expect("a start");
             let act = json!({ "tool": "wipe", "summary_normal": "Wiping.", "irreversible": true });
             let refused = agent.tell(&session, "tool.invoked", act).await;
-            assert!(matches!(refused, Err(Stopped::Refused(_))), "{refused:?}");
+            assert!(matches!(refused, Err(SceneError::Refused(_))), "{refused:?}");
         });
     }
 }

@@ -1,35 +1,34 @@
-//! The task that `aaep demo` shows: an agent looks for old photos to free space, asks which year is
-//! meant, and asks again before it deletes what cannot be brought back. All of it is made up.
+//! The task that `aaep demo` shows: an agent looks for old photos to free space, asks which year, and asks again
+//! before it deletes them for good. All of it is made up.
 
 use serde_json::json;
 
 use super::script::{
-    Answer, Step, Tool, completed, merged, pause, progress, say, started, thinking,
+    SceneAnswer, SceneStep, SceneTool, completed, merged, pause, progress, say, started, thinking,
 };
 
-const LIST: Tool = Tool {
+const LIST: SceneTool = SceneTool {
     name: "list_photos",
     call_id: "call_list",
     summary: "Looking through the folder Pictures.",
     result: "Found 1,204 photos from 2018 and 2019.",
 };
 
-const COMPARE: Tool = Tool {
+const COMPARE: SceneTool = SceneTool {
     name: "compare_photos",
     call_id: "call_compare",
     summary: "Looking for blurred photos and doubles.",
     result: "240 photos are blurred or there twice. They take 1.8 gigabytes.",
 };
 
-const DELETE: Tool = Tool {
+const DELETE: SceneTool = SceneTool {
     name: "delete_photos",
     call_id: "call_delete",
     summary: "Deleting 240 photos.",
     result: "240 photos are deleted.",
 };
 
-/// The whole task.
-pub(super) fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<SceneStep> {
     let mut steps = vec![
         started("Freeing space by finding photos that nobody needs."),
         thinking(),
@@ -49,11 +48,11 @@ pub(super) fn steps() -> Vec<Step> {
         ],
         "timeout_seconds": 300,
     });
-    steps.push(Step::Ask("awaiting.clarification", question, after_the_year));
+    steps.push(SceneStep::Ask("awaiting.clarification", question, after_the_year));
     steps
 }
 
-fn after_the_year(answer: &Answer) -> Vec<Step> {
+fn after_the_year(answer: &SceneAnswer) -> Vec<SceneStep> {
     let year = match answer.response.as_deref() {
         Some("2018") => "2018",
         Some("2019") => "2019",
@@ -77,11 +76,11 @@ fn after_the_year(answer: &Answer) -> Vec<Step> {
         "default_decision": "reject",
     });
     let question = merged(question, DELETE.bound(&arguments(), true));
-    steps.push(Step::Ask("awaiting.confirmation", question, after_the_consent));
+    steps.push(SceneStep::Ask("awaiting.confirmation", question, after_the_consent));
     steps
 }
 
-fn after_the_consent(answer: &Answer) -> Vec<Step> {
+fn after_the_consent(answer: &SceneAnswer) -> Vec<SceneStep> {
     let mut steps = Vec::new();
     if answer.is_accepted {
         let irreversible = json!({ "risk_level": "high", "irreversible": true });
@@ -99,7 +98,7 @@ fn after_the_consent(answer: &Answer) -> Vec<Step> {
     steps
 }
 
-/// What the tool that deletes is called with.
+/// The arguments of the tool that deletes.
 fn arguments() -> serde_json::Value {
     json!({ "folder": "Pictures", "marked": 240 })
 }

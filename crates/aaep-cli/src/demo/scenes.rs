@@ -1,18 +1,18 @@
-//! What the scripted agent does with a prompt. It understands a few, by words that stand in them, and
-//! greets at all others. Among them are the prompts of the public conformance suite.
+//! What the scripted agent does with a prompt. It recognises a few prompts by words in them, including those of the
+//! public conformance suite, and greets at all others.
 
 use serde_json::json;
 
 use super::photos;
 use super::script::{
-    Answer, Step, Tool, completed, errored, merged, pause, say, started, thinking,
+    SceneAnswer, SceneStep, SceneTool, completed, errored, merged, pause, say, started, thinking,
 };
 
-/// The steps of a scene.
-type Scene = fn() -> Vec<Step>;
+/// Builds the steps of a scene.
+type SceneScript = fn() -> Vec<SceneStep>;
 
-/// The words of a prompt, and the scene that they call for. The first that fits is taken.
-const SCENES: &[(&[&str], Scene)] = &[
+/// The words that a prompt must contain for each scene. The first match wins.
+const SCENES: &[(&[&str], SceneScript)] = &[
     (&["photo"], photos::steps),
     (&["confirmation for any action"], nothing_to_do),
     (&["does not exist"], unknown_tool),
@@ -31,8 +31,8 @@ const SCENES: &[(&[&str], Scene)] = &[
     (&["moon"], moon),
 ];
 
-/// The steps for what a person typed.
-pub(crate) fn steps_for(prompt: &str) -> Vec<Step> {
+/// The steps for a prompt.
+pub(crate) fn steps_for(prompt: &str) -> Vec<SceneStep> {
     let prompt = prompt.to_lowercase();
     let fits = |words: &[&str]| words.iter().all(|word| prompt.contains(word));
     let scene = SCENES.iter().find(|(words, _)| fits(words));
@@ -40,18 +40,18 @@ pub(crate) fn steps_for(prompt: &str) -> Vec<Step> {
 }
 
 /// A session that begins, says something, and ends.
-fn short(begin: &str, sentences: &[&str], end: &str) -> Vec<Step> {
+fn short(begin: &str, sentences: &[&str], end: &str) -> Vec<SceneStep> {
     let mut steps = vec![started(begin)];
     steps.extend(say("out_answer", sentences));
     steps.push(completed(end));
     steps
 }
 
-fn greeting() -> Vec<Step> {
+fn greeting() -> Vec<SceneStep> {
     short("Saying hello.", &["Hello! Ask me to free space by looking at old photos."], "Done.")
 }
 
-fn moon() -> Vec<Step> {
+fn moon() -> Vec<SceneStep> {
     short(
         "Looking for a fact about the moon.",
         &["The moon moves away from the earth by about four centimetres a year."],
@@ -59,7 +59,7 @@ fn moon() -> Vec<Step> {
     )
 }
 
-fn paragraph() -> Vec<Step> {
+fn paragraph() -> Vec<SceneStep> {
     short(
         "Writing a paragraph.",
         &[
@@ -71,7 +71,7 @@ fn paragraph() -> Vec<Step> {
     )
 }
 
-fn nothing_to_do() -> Vec<Step> {
+fn nothing_to_do() -> Vec<SceneStep> {
     short(
         "Looking for something to do.",
         &["There is nothing to do, so there is nothing to ask."],
@@ -79,7 +79,7 @@ fn nothing_to_do() -> Vec<Step> {
     )
 }
 
-fn rainbow() -> Vec<Step> {
+fn rainbow() -> Vec<SceneStep> {
     let mut steps = vec![started("Explaining how a rainbow forms."), thinking(), pause(200)];
     steps.extend(say(
         "out_answer",
@@ -95,8 +95,8 @@ fn rainbow() -> Vec<Step> {
     steps
 }
 
-fn fetch_data() -> Vec<Step> {
-    let tool = Tool {
+fn fetch_data() -> Vec<SceneStep> {
+    let tool = SceneTool {
         name: "fetch_data",
         call_id: "call_fetch",
         summary: "Fetching the newest figures.",
@@ -109,9 +109,9 @@ fn fetch_data() -> Vec<Step> {
     steps
 }
 
-/// Secrets may stand in the prompt, so nothing of it is said again.
-fn call_with_arguments() -> Vec<Step> {
-    let tool = Tool {
+/// The prompt may contain secrets, so nothing from it is repeated.
+fn call_with_arguments() -> Vec<SceneStep> {
+    let tool = SceneTool {
         name: "call_service",
         call_id: "call_service1",
         summary: "Calling the service.",
@@ -125,7 +125,7 @@ fn call_with_arguments() -> Vec<Step> {
     steps
 }
 
-fn unknown_tool() -> Vec<Step> {
+fn unknown_tool() -> Vec<SceneStep> {
     vec![
         started("Calling a tool."),
         errored(
@@ -136,14 +136,14 @@ fn unknown_tool() -> Vec<Step> {
     ]
 }
 
-fn deliberate_error() -> Vec<Step> {
+fn deliberate_error() -> Vec<SceneStep> {
     vec![
         started("Failing, as you asked."),
         errored("AS_REQUESTED", "This failed because you asked for it.", "Ask for something else."),
     ]
 }
 
-fn handoff() -> Vec<Step> {
+fn handoff() -> Vec<SceneStep> {
     let request = json!({
         "reason": "You asked for a person.",
         "target_kind": "human",
@@ -152,19 +152,19 @@ fn handoff() -> Vec<Step> {
     });
     vec![
         started("Looking for a person who can take over."),
-        Step::Tell("handoff.requested", request),
+        SceneStep::Tell("handoff.requested", request),
         completed("A person was asked to take over."),
     ]
 }
 
-const ROOM: Tool = Tool {
+const ROOM: SceneTool = SceneTool {
     name: "book_room",
     call_id: "call_book",
     summary: "Booking the meeting room.",
     result: "The room is booked.",
 };
 
-fn book_room() -> Vec<Step> {
+fn book_room() -> Vec<SceneStep> {
     let question = json!({
         "action": "Book the meeting room for tomorrow at 14:00.",
         "consequence": "The room is yours for an hour. You can cancel the booking.",
@@ -175,7 +175,7 @@ fn book_room() -> Vec<Step> {
     });
     vec![
         started("Booking a meeting room."),
-        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+        SceneStep::Ask("awaiting.confirmation", question, |answer: &SceneAnswer| {
             let mut steps = Vec::new();
             if answer.is_accepted {
                 steps.extend(ROOM.run());
@@ -188,14 +188,14 @@ fn book_room() -> Vec<Step> {
     ]
 }
 
-const EMAIL: Tool = Tool {
+const EMAIL: SceneTool = SceneTool {
     name: "send_email",
     call_id: "call_send",
     summary: "Sending the email.",
     result: "The email is on its way.",
 };
 
-fn send_email() -> Vec<Step> {
+fn send_email() -> Vec<SceneStep> {
     let question = json!({
         "action": "Send the email.",
         "consequence": "It cannot be taken back once it is sent.",
@@ -207,7 +207,7 @@ fn send_email() -> Vec<Step> {
     let question = merged(question, EMAIL.bound(&json!({}), true));
     vec![
         started("Preparing an email."),
-        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+        SceneStep::Ask("awaiting.confirmation", question, |answer: &SceneAnswer| {
             if answer.is_accepted {
                 irreversibly(EMAIL, "medium", &json!({}), "The email is sent.")
             } else {
@@ -217,14 +217,14 @@ fn send_email() -> Vec<Step> {
     ]
 }
 
-const DELETE: Tool = Tool {
+const DELETE: SceneTool = SceneTool {
     name: "delete_record",
     call_id: "call_delete",
     summary: "Deleting the record.",
     result: "The record is deleted.",
 };
 
-fn delete_record() -> Vec<Step> {
+fn delete_record() -> Vec<SceneStep> {
     let question = json!({
         "action": "Delete the record 12345.",
         "consequence": "It is gone for good. There is no copy.",
@@ -237,7 +237,7 @@ fn delete_record() -> Vec<Step> {
     let question = merged(question, DELETE.bound(&arguments, true));
     vec![
         started("Deleting a record, if you agree."),
-        Step::Ask("awaiting.confirmation", question, |answer: &Answer| {
+        SceneStep::Ask("awaiting.confirmation", question, |answer: &SceneAnswer| {
             if answer.is_accepted {
                 irreversibly(DELETE, "high", &json!({ "record": 12345 }), "The record is deleted.")
             } else {
@@ -248,13 +248,18 @@ fn delete_record() -> Vec<Step> {
 }
 
 /// Does what was accepted, and nothing else.
-fn irreversibly(tool: Tool, risk: &str, arguments: &serde_json::Value, end: &str) -> Vec<Step> {
+fn irreversibly(
+    tool: SceneTool,
+    risk: &str,
+    arguments: &serde_json::Value,
+    end: &str,
+) -> Vec<SceneStep> {
     let stakes = json!({ "risk_level": risk, "irreversible": true });
     let fields = merged(stakes, tool.bound(arguments, false));
     vec![tool.invoked(fields), pause(300), tool.completed(), completed(end)]
 }
 
-fn weather() -> Vec<Step> {
+fn weather() -> Vec<SceneStep> {
     let question = json!({
         "question": "Where are you?",
         "accepted_response_kinds": ["freetext"],
@@ -262,16 +267,18 @@ fn weather() -> Vec<Step> {
     });
     vec![
         started("Looking up the weather."),
-        Step::Ask("awaiting.clarification", question, |answer: &Answer| match answer.words() {
-            Some(place) => {
-                let forecast = format!(
-                    "The demonstration knows no real weather, but let it be dry in {place}."
-                );
-                let mut steps = say("out_answer", &[&forecast]);
-                steps.push(completed("Told the weather."));
-                steps
+        SceneStep::Ask("awaiting.clarification", question, |answer: &SceneAnswer| {
+            match answer.words() {
+                Some(place) => {
+                    let forecast = format!(
+                        "The demonstration knows no real weather, but let it be dry in {place}."
+                    );
+                    let mut steps = say("out_answer", &[&forecast]);
+                    steps.push(completed("Told the weather."));
+                    steps
+                }
+                None => vec![completed("Without a place there is no weather to tell.")],
             }
-            None => vec![completed("Without a place there is no weather to tell.")],
         }),
     ]
 }

@@ -1,7 +1,7 @@
-//! What the scripted agent does, as plain steps: events, pauses, and questions with what follows.
+//! The scripted agent's actions as plain steps: events, pauses, and asks with what follows from the answer.
 //!
-//! A script is pure: it knows no hub and no clock. It never says again what a person typed into a
-//! prompt, because there may be a secret in it.
+//! A script is pure: it needs neither hub nor clock. It never repeats what a person typed into a prompt, because that
+//! may contain a secret.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 
 /// One step of a task.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
-    /// Something to tell: the type after `aaep:agent.`, and the fields of the event.
+pub(crate) enum SceneStep {
+    /// An event to publish: the type after `aaep:agent.`, and its fields.
     Tell(&'static str, Value),
-    /// Time passes, for those who follow along.
+    /// A pause, for people who follow along.
     Pause(Duration),
-    /// A question, and what follows from its answer.
-    Ask(&'static str, Value, fn(&Answer) -> Vec<Step>),
+    /// An ask, and the steps that follow from its answer.
+    Ask(&'static str, Value, fn(&SceneAnswer) -> Vec<SceneStep>),
 }
 
-/// How a question was settled.
+/// The outcome of an ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct SceneAnswer {
     /// The person accepted.
     pub(crate) is_accepted: bool,
-    /// What the person answered to a clarification.
+    /// The answer to a clarification.
     pub(crate) response: Option<String>,
 }
 
-/// The longest piece of a person's answer that is said again.
+/// The longest part of a person's answer that is repeated.
 const MAX_REPEATED_CHARACTERS: usize = 60;
 
-impl Answer {
-    /// The answer as it can stand within a sentence.
+impl SceneAnswer {
+    /// The answer, fit to be used within a sentence.
     pub(crate) fn words(&self) -> Option<String> {
         let text = self.response.as_deref()?.trim();
         let words: String =
@@ -43,17 +43,17 @@ impl Answer {
 }
 
 /// A session begins.
-pub(crate) fn started(summary: &str) -> Step {
-    Step::Tell("session.started", json!({ "summary_normal": summary }))
+pub(crate) fn started(summary: &str) -> SceneStep {
+    SceneStep::Tell("session.started", json!({ "summary_normal": summary }))
 }
 
 /// A session ends well.
-pub(crate) fn completed(summary: &str) -> Step {
-    Step::Tell("session.completed", json!({ "summary_normal": summary }))
+pub(crate) fn completed(summary: &str) -> SceneStep {
+    SceneStep::Tell("session.completed", json!({ "summary_normal": summary }))
 }
 
 /// A session ends in an error.
-pub(crate) fn errored(code: &str, summary: &str, hint: &str) -> Step {
+pub(crate) fn errored(code: &str, summary: &str, hint: &str) -> SceneStep {
     let fields = json!({
         "summary_normal": summary,
         "error_category": "permanent",
@@ -61,34 +61,32 @@ pub(crate) fn errored(code: &str, summary: &str, hint: &str) -> Step {
         "remediation_hint": hint,
         "recoverable": false,
     });
-    Step::Tell("session.errored", fields)
+    SceneStep::Tell("session.errored", fields)
 }
 
-/// The agent begins to think.
-pub(crate) fn thinking() -> Step {
-    Step::Tell("state.changed", json!({ "from_state": "idle", "to_state": "thinking" }))
+pub(crate) fn thinking() -> SceneStep {
+    SceneStep::Tell("state.changed", json!({ "from_state": "idle", "to_state": "thinking" }))
 }
 
-/// A little time passes.
-pub(crate) fn pause(milliseconds: u64) -> Step {
-    Step::Pause(Duration::from_millis(milliseconds))
+pub(crate) fn pause(milliseconds: u64) -> SceneStep {
+    SceneStep::Pause(Duration::from_millis(milliseconds))
 }
 
-/// So much of a long task is done.
-pub(crate) fn progress(percent: u64, description: &str) -> Step {
+/// Progress of a long task.
+pub(crate) fn progress(percent: u64, description: &str) -> SceneStep {
     let progress = json!({ "percent": percent, "description": description });
-    Step::Tell("progress.updated", json!({ "progress": progress, "urgency": "background" }))
+    SceneStep::Tell("progress.updated", json!({ "progress": progress, "urgency": "background" }))
 }
 
-/// An answer, sentence by sentence.
-pub(crate) fn say(output_id: &str, sentences: &[&str]) -> Vec<Step> {
+/// Streams an answer sentence by sentence.
+pub(crate) fn say(output_id: &str, sentences: &[&str]) -> Vec<SceneStep> {
     let mut position = 0;
     let mut steps = Vec::new();
     for (at, sentence) in sentences.iter().enumerate() {
         let is_last = at + 1 == sentences.len();
         let chunk = if is_last { (*sentence).to_owned() } else { format!("{sentence} ") };
         let length = chunk.chars().count();
-        steps.push(Step::Tell(
+        steps.push(SceneStep::Tell(
             "output.streaming",
             json!({
                 "output_id": output_id,
@@ -106,41 +104,41 @@ pub(crate) fn say(output_id: &str, sentences: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// A tool and what it is called with.
+/// A tool with its call id and its words for people.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tool {
+pub(crate) struct SceneTool {
     pub(crate) name: &'static str,
     pub(crate) call_id: &'static str,
     /// What it does, for people.
     pub(crate) summary: &'static str,
-    /// What came of it, for people.
+    /// Its result, for people.
     pub(crate) result: &'static str,
 }
 
-impl Tool {
-    /// The tool runs and returns.
-    pub(crate) fn run(self) -> Vec<Step> {
+impl SceneTool {
+    /// The tool starts and completes.
+    pub(crate) fn run(self) -> Vec<SceneStep> {
         vec![self.invoked(json!({})), pause(500), self.completed()]
     }
 
-    /// The tool begins, with further fields.
-    pub(crate) fn invoked(self, further: Value) -> Step {
+    /// The tool starts, with further fields.
+    pub(crate) fn invoked(self, further: Value) -> SceneStep {
         let fields = json!({
             "tool": self.name, "tool_call_id": self.call_id, "summary_normal": self.summary,
         });
-        Step::Tell("tool.invoked", merged(fields, further))
+        SceneStep::Tell("tool.invoked", merged(fields, further))
     }
 
-    /// The tool returns.
-    pub(crate) fn completed(self) -> Step {
+    /// The tool completes.
+    pub(crate) fn completed(self) -> SceneStep {
         let fields = json!({
             "tool": self.name, "tool_call_id": self.call_id, "status": "success",
             "summary_normal": self.result,
         });
-        Step::Tell("tool.completed", fields)
+        SceneStep::Tell("tool.completed", fields)
     }
 
-    /// Consent for exactly this tool with exactly these arguments is asked for, or used.
+    /// Binds a question or a call to exactly this tool with exactly these arguments.
     pub(crate) fn bound(self, args: &Value, is_question: bool) -> Value {
         let tool = ToolName::parse(self.name).ok();
         let digest = tool.and_then(|tool| action_digest(&tool, args).ok());
@@ -152,7 +150,7 @@ impl Tool {
     }
 }
 
-/// Both sets of fields.
+/// Merges both sets of fields.
 pub(crate) fn merged(mut fields: Value, further: Value) -> Value {
     if let Value::Object(further) = further {
         for (key, value) in further {

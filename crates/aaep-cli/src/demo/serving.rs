@@ -1,7 +1,7 @@
-//! `aaep demo --serve`: the hub of the demonstration for programs elsewhere, such as the public subscribers.
+//! `aaep demo --serve`: the demonstration's hub for other programs, such as the public subscribers.
 //!
-//! It trusts every program on this computer, and says so. Its agent asks something as soon as somebody listens, and
-//! again from time to time, because most of those programs have no way to prompt one.
+//! It trusts every program on this computer, and says so. Its agent asks something as soon as a program subscribes,
+//! and again from time to time, because most of those programs cannot prompt an agent.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use aaep_hub::hub::{Hub, HubError};
 use aaep_hub::server::DaemonOptions;
 use clap::Args;
 
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::keys::tell;
 
-/// Where pages come from while somebody works on them, as the public one for React does.
+/// The origins of web pages under development, as the public React example uses them.
 const USUAL_PAGES: [&str; 2] = ["http://localhost:5173", "http://127.0.0.1:5173"];
 
-/// What the agent is prompted with. It asks for consent, which every one of those programs can give.
+/// The prompt for the agent. It leads to a confirmation, which all of those programs can answer.
 const PROMPT: &str = "Delete the record 12345.";
 
-/// How often it is looked whether somebody listens.
+/// How often to check whether a program listens.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a program that has just come may take to say what it can.
+/// How long a new program may take to declare its capabilities.
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// How the hub is served.
 #[derive(Debug, Args)]
-pub(crate) struct Flags {
+pub(crate) struct ServingFlags {
     /// After how many seconds the agent asks again while somebody listens; 0 is only when it is prompted.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "serve")]
     ask_every: u64,
@@ -40,16 +40,16 @@ pub(crate) struct Flags {
     origin: Vec<String>,
 }
 
-impl Flags {
-    /// Lets every local program in, and these pages.
+impl ServingFlags {
+    /// Admits every local program, and these web pages.
     pub(super) fn apply(&self, options: &mut DaemonOptions) {
         options.config.access.trust_local_programs = true;
         let pages = USUAL_PAGES.iter().map(|it| (*it).to_owned()).chain(self.origin.clone());
         options.config.access.allowed_origins = pages.collect();
     }
 
-    /// Says where the hub is, whom it trusts, and how to connect.
-    pub(super) fn introduce(&self, origin: &str) -> Result<(), Failure> {
+    /// Prints where the hub is, whom it trusts, and how to connect.
+    pub(super) fn introduce(&self, origin: &str) -> Result<(), CommandFailure> {
         tell(&format!("Listening on {origin}"))?;
         tell(
             "This hub trusts every program on this computer: each may hear, answer and speak. It is for trying things \
@@ -71,7 +71,7 @@ impl Flags {
         tell("Control-C ends it.")
     }
 
-    /// Prompts the agent while somebody listens, until the hub stops.
+    /// Prompts the agent while a program listens, until the hub stops.
     pub(super) async fn ask_again(hub: Hub, every: Option<Duration>) {
         let Some(every) = every else { return };
         loop {
@@ -79,7 +79,7 @@ impl Flags {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
             tokio::time::sleep(SETTLING).await;
-            // A hub that stops, or that has too much to do, is not asked anything.
+            // Stop if the hub is stopping or too busy.
             if prompt(&hub).await.is_err() {
                 return;
             }
@@ -91,7 +91,7 @@ impl Flags {
         }
     }
 
-    /// After how long the agent asks again, if it does.
+    /// How long to wait before asking again, if at all.
     pub(super) fn pause(&self) -> Option<Duration> {
         (self.ask_every > 0).then(|| Duration::from_secs(self.ask_every))
     }
@@ -102,7 +102,7 @@ async fn is_heard(hub: &Hub) -> bool {
     hub.everyone().await.is_ok_and(|everyone| !everyone.is_empty())
 }
 
-/// Prompts the agent, unless it waits for an answer already.
+/// Prompts the agent, unless it already waits for an answer.
 async fn prompt(hub: &Hub) -> Result<(), HubError> {
     let local = Principal::local();
     if !hub.waiting_asks(&local).await?.is_empty() {

@@ -1,6 +1,6 @@
-//! The stage of `aaep demo`: the person listens with `aaep listen` itself, and the story is played beside it.
+//! The stage of `aaep demo`: the person listens with `aaep listen` itself while the story is played.
 //!
-//! What the person types counts. Where nobody can type, the demonstration types for them, and says so.
+//! Whatever the person types takes effect. If nobody can type, the demonstration types for them, and says so.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -14,58 +14,58 @@ use aaep_hub::hub::Hub;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::sleep;
 
-use super::{Answering, story};
+use super::{AnswerMode, story};
 use crate::attention::file::NumbersFile;
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::hubs;
-use crate::keyboard::{Keyboard, TypedLine};
+use crate::keyboard::{KeyboardInput, TypedLine};
 use crate::keys::{now_unix_ms, tell};
-use crate::listen::{self, Narrator, devices::speech_settings};
-use crate::settings::{self, Flags, Settings};
+use crate::listen::{self, ListenNarrator, devices::speech_settings};
+use crate::settings::{self, SettingsFlags, UserSettings};
 
-/// How long a question may take until the person was told it.
+/// How long telling the person a question may take.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often it is looked whether they were.
+/// How often to check whether they were told it.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long something may be on its way from the hub to the person.
+/// How long an event may take from the hub to the person.
 const ON_THE_WAY: Duration = Duration::from_millis(250);
 
-/// How many lines may wait.
+/// How many typed lines may be queued.
 const MAX_LINES: usize = 16;
 
-/// What the demonstration is played with.
-pub(super) struct Stage {
+/// What the demonstration needs to run.
+pub(super) struct DemoStage {
     pub(super) hub: Hub,
     pub(super) origin: String,
     pub(super) folder: PathBuf,
-    pub(super) answering: Option<Answering>,
+    pub(super) answering: Option<AnswerMode>,
     pub(super) may_speak: bool,
 }
 
-/// Those who play.
+/// The means by which the story is played.
 #[derive(Clone)]
-pub(super) struct Players {
+pub(super) struct DemoPlayers {
     pub(super) hub: Hub,
-    pub(super) narrator: Narrator,
+    pub(super) narrator: ListenNarrator,
     origin: String,
     folder: PathBuf,
     lines: Sender<TypedLine>,
-    /// What is answered for the person; they answer themselves if absent.
-    answering: Option<Answering>,
-    /// Whether time passes between things, for someone who follows along.
+    /// The answer given for the person; they answer themselves if it is absent.
+    answering: Option<AnswerMode>,
+    /// Whether to pause between events, for someone who follows along.
     pub(super) is_unhurried: bool,
 }
 
-/// Plays it.
-pub(super) async fn run(stage: Stage) -> Result<(), Failure> {
+/// Plays the demonstration.
+pub(super) async fn run(stage: DemoStage) -> Result<(), CommandFailure> {
     let settings = settings(stage.may_speak);
     tell(
         "This is a demonstration of aaep listen. Two agents work, and you hear both. It takes about a minute.",
     )?;
     tell("Photos and tests are made up: nothing on this computer is read or deleted.")?;
-    let answering = stage.answering.or_else(|| nobody_types().then_some(Answering::Reject));
+    let answering = stage.answering.or_else(|| nobody_types().then_some(AnswerMode::Reject));
     match stage.answering {
         Some(_) => tell("It answers by itself, as you said.")?,
         None if answering.is_some() => {
@@ -83,17 +83,17 @@ pub(super) async fn run(stage: Stage) -> Result<(), Failure> {
     }
     let tokens = stage.folder.join("tokens.toml");
     let token = read_person_key(&PersonKey::path_beside(&tokens)).ok();
-    let hub = hubs::Hub { address: stage.origin.clone(), name: String::new(), token };
+    let hub = hubs::HubTarget { address: stage.origin.clone(), name: String::new(), token };
     let mut wishes = listen::wishes(&settings, hub.token.as_deref());
-    if answering == Some(Answering::None) {
+    if answering == Some(AnswerMode::None) {
         wishes.capabilities.supports_confirmation_reply = Some(false);
         wishes.capabilities.supports_clarification_reply = Some(false);
         wishes.capabilities.supported_conformance_levels = Some(vec![1]);
     }
     let numbers = NumbersFile::at(stage.folder.join("aaep/questions.json"));
-    let keyboard = Keyboard::of_lines(typed);
+    let keyboard = KeyboardInput::of_lines(typed);
     let listened = listen::show(hub, &settings, (wishes, numbers), keyboard, |narrator| {
-        let players = Players {
+        let players = DemoPlayers {
             hub: stage.hub,
             narrator,
             origin: stage.origin,
@@ -106,7 +106,7 @@ pub(super) async fn run(stage: Stage) -> Result<(), Failure> {
     });
     let code = listened.await?;
     if code != ExitCode::SUCCESS {
-        return Err(Failure::new("the demonstration broke off", "Try again: aaep demo"));
+        return Err(CommandFailure::new("the demonstration broke off", "Try again: aaep demo"));
     }
     let program = program();
     tell("")?;
@@ -116,19 +116,19 @@ pub(super) async fn run(stage: Stage) -> Result<(), Failure> {
     tell(&format!("In a third one: {program} ask \"May I delete the old photos?\" --irreversible"))
 }
 
-/// The person's settings where they can be used, with speech if a voice answers.
-fn settings(may_speak: bool) -> Settings {
-    let own = settings::load(&Flags::default()).map(|it| it.settings).unwrap_or_default();
-    // Rules answer for the person, and here the person should.
-    let mut settings = Settings { rules: Vec::new(), ..own };
+/// The person's settings if they are usable, with speech if a speech server answers.
+fn settings(may_speak: bool) -> UserSettings {
+    let own = settings::load(&SettingsFlags::default()).map(|it| it.settings).unwrap_or_default();
+    // Rules would answer for the person, but here the person should answer.
+    let mut settings = UserSettings { rules: Vec::new(), ..own };
     settings.lines.on = true;
     settings.desktop.on = false;
     settings.speech.on = may_speak && (settings.speech.on || is_voice_there(&settings));
     settings
 }
 
-/// Whether a speech server answers. None is started for a demonstration.
-fn is_voice_there(settings: &Settings) -> bool {
+/// Whether a speech server answers. The demonstration does not start one.
+fn is_voice_there(settings: &UserSettings) -> bool {
     let Ok(settings) = speech_settings(settings) else { return false };
     match settings.address {
         #[cfg(unix)]
@@ -137,14 +137,14 @@ fn is_voice_there(settings: &Settings) -> bool {
     }
 }
 
-/// Whether there is no keyboard and nothing in its place.
+/// Whether standard input is not a terminal.
 fn nobody_types() -> bool {
     !std::io::stdin().is_terminal()
 }
 
-/// What the person types goes to where the demonstration types too.
+/// Passes the person's lines into the channel that the demonstration types into, too.
 fn pass_on(lines: Sender<TypedLine>) {
-    let (mut typed, mode) = Keyboard::new().split();
+    let (mut typed, mode) = KeyboardInput::new().split();
     tokio::spawn(async move {
         let _mode = mode;
         while let Some(line) = typed.recv().await {
@@ -155,7 +155,7 @@ fn pass_on(lines: Sender<TypedLine>) {
     });
 }
 
-/// How this program is called from a terminal.
+/// How to call this program from a terminal.
 fn program() -> String {
     let own = std::env::args().next().unwrap_or_default();
     let path = std::env::current_exe().ok().map(|it| it.to_string_lossy().into_owned());
@@ -164,16 +164,15 @@ fn program() -> String {
     printable(&called).into_owned()
 }
 
-impl Players {
-    /// Time passes.
+impl DemoPlayers {
     pub(super) async fn pause(&self, milliseconds: u64) {
         let short = if self.is_unhurried { milliseconds } else { milliseconds.min(20) };
         sleep(Duration::from_millis(short)).await;
     }
 
-    /// Waits until what the agents said so far is told.
+    /// Waits until everything that the agents said so far is told.
     pub(super) async fn until_told(&self) {
-        // It has to come from the hub first.
+        // It has to arrive from the hub first.
         sleep(ON_THE_WAY).await;
         self.narrator.until_told().await;
     }
@@ -184,12 +183,12 @@ impl Players {
         let _ = self.lines.send(line).await;
     }
 
-    /// Answers a question for the person, once they were told it, unless they answer themselves.
+    /// Answers a question for the person once they were told it, unless they answer themselves.
     pub(super) async fn answer(&self, token: &ReplyToken) {
         let word = match self.answering {
-            Some(Answering::Accept) => "yes",
-            Some(Answering::Reject) => "no",
-            Some(Answering::None) | None => return,
+            Some(AnswerMode::Accept) => "yes",
+            Some(AnswerMode::Reject) => "no",
+            Some(AnswerMode::None) | None => return,
         };
         let Some(number) = self.told_number(token).await else { return };
         let line = format!("{number} {word}");
@@ -198,9 +197,9 @@ impl Players {
         self.type_line(&line).await;
     }
 
-    /// Answers a question from another terminal, with a program of its own: no.
+    /// Answers no to a question with `aaep answer`, as if from another terminal.
     pub(super) async fn answer_elsewhere(&self, token: &ReplyToken) {
-        if self.answering == Some(Answering::None) {
+        if self.answering == Some(AnswerMode::None) {
             return;
         }
         let Some(number) = self.told_number(token).await else { return };
@@ -213,9 +212,9 @@ impl Players {
         command.env("XDG_STATE_HOME", &self.folder).env("AAEP_HUB", &self.origin);
         command.env("AAEP_TOKENS", self.folder.join("tokens.toml")).env_remove("AAEP_TOKEN");
         command.env_remove("AAEP_PERSON_KEY").stdin(Stdio::null());
-        // It gives up by itself where nobody answers it.
+        // It gives up by itself if the hub does not answer.
         let answered = tokio::task::spawn_blocking(move || command.output()).await;
-        // If it could not answer, the question is settled by its default.
+        // If it could not answer, the ask ends with its default.
         if let Ok(Ok(output)) = answered {
             let said = String::from_utf8_lossy(&output.stdout);
             if let Some(line) = said.lines().next() {
@@ -224,7 +223,7 @@ impl Players {
         }
     }
 
-    /// The number of a question, once the person was told it to its end.
+    /// The number of a question, once the person was told it completely.
     async fn told_number(&self, token: &ReplyToken) -> Option<u16> {
         let until = Instant::now() + PATIENCE;
         let file = NumbersFile::at(self.folder.join("aaep/questions.json"));

@@ -1,5 +1,5 @@
-//! What happens in `aaep demo`: two agents at work, a question that interrupts, a claim that is not true, an answer from
-//! another terminal, and something that is heard again. All of it is made up.
+//! What happens in `aaep demo`: two agents at work, a question that interrupts, a false claim, an answer from another
+//! terminal, and something that is heard again. All of it is made up.
 
 use std::time::Duration;
 
@@ -8,22 +8,21 @@ use aaep::{Object, ReplyToken};
 use aaep_hub::access::Principal;
 use serde_json::{Value, json};
 
-use super::show::Players;
+use super::show::DemoPlayers;
 
-/// How long one look at a question takes.
+/// How long one query of an ask may wait.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// An agent of the story.
-struct Actor {
-    players: Players,
+struct StoryActor {
+    players: DemoPlayers,
     producer: Value,
     session: &'static str,
 }
 
-/// Plays the whole story, and ends the listening.
-pub(super) async fn play(players: Players) {
-    let photos = Actor::new(&players, "photo-keeper", "Photo keeper", "demo-photos");
-    let coder = Actor::new(&players, "coder", "Coder", "demo-shop");
+/// Plays the whole story, then stops the listening.
+pub(super) async fn play(players: DemoPlayers) {
+    let photos = StoryActor::new(&players, "photo-keeper", "Photo keeper", "demo-photos");
+    let coder = StoryActor::new(&players, "coder", "Coder", "demo-shop");
     let played = tell_story(&players, &photos, &coder).await;
     if played.is_none() {
         players.narrator.say("The demonstration had to stop.").await;
@@ -32,7 +31,7 @@ pub(super) async fn play(players: Players) {
     players.type_line("quit").await;
 }
 
-async fn tell_story(players: &Players, photos: &Actor, coder: &Actor) -> Option<()> {
+async fn tell_story(players: &DemoPlayers, photos: &StoryActor, coder: &StoryActor) -> Option<()> {
     let narrator = &players.narrator;
     narrator.say("First, two agents work at the same time.").await;
     coder.say("session.started", words("Repairing the checkout of the shop.")).await?;
@@ -98,8 +97,12 @@ async fn tell_story(players: &Players, photos: &Actor, coder: &Actor) -> Option<
     Some(())
 }
 
-/// Long text of one agent, and in the middle of it a question of the other. Gives its token.
-async fn interrupted(players: &Players, photos: &Actor, coder: &Actor) -> Option<ReplyToken> {
+/// One agent streams a long text, and the other asks in the middle. Returns the reply token.
+async fn interrupted(
+    players: &DemoPlayers,
+    photos: &StoryActor,
+    coder: &StoryActor,
+) -> Option<ReplyToken> {
     const TEXT: [&str; 6] = [
         "I read how the shop adds up a basket. ",
         "The sum is rounded for each article, and once more at the end. ",
@@ -127,13 +130,13 @@ async fn interrupted(players: &Players, photos: &Actor, coder: &Actor) -> Option
     Some(token)
 }
 
-impl Actor {
-    fn new(players: &Players, id: &str, name: &str, session: &'static str) -> Self {
+impl StoryActor {
+    fn new(players: &DemoPlayers, id: &str, name: &str, session: &'static str) -> Self {
         let producer = json!({ "agent_id": id, "agent_name": name });
-        Actor { players: players.clone(), producer, session }
+        StoryActor { players: players.clone(), producer, session }
     }
 
-    /// Publishes an event in the short form; none if the hub does not take it.
+    /// Publishes an event in the short form; `None` if the hub refuses it.
     async fn say(&self, name: &str, fields: Value) -> Option<Option<ReplyToken>> {
         let mut event = Object::new();
         event.insert("type".to_owned(), format!("aaep:agent.{name}").into());
@@ -149,7 +152,7 @@ impl Actor {
         self.say("awaiting.confirmation", question).await?
     }
 
-    /// How a question was settled.
+    /// Waits for the outcome of an ask.
     async fn outcome(&self, token: &ReplyToken) -> Option<Outcome> {
         loop {
             let state = self.players.hub.ask_state(&Principal::local(), token, WAIT).await.ok()?;

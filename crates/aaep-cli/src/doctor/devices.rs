@@ -1,4 +1,4 @@
-//! Each device is given a sentence, all at once, and what they report is what is found.
+//! Gives all devices a test sentence at the same time and collects their reports.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,48 +7,48 @@ use std::time::{Duration, Instant};
 use aaep_announce::device::{Device, Told, braille, sounds, speech};
 use aaep_announce::{Earcon, Kind, Order, Report, Utterance, Weight};
 
-use super::Finding;
-use crate::console::Failure;
+use super::DoctorFinding;
+use crate::console::CommandFailure;
 use crate::listen::devices::{braille_settings, sound_settings, speech_settings, start_desktop};
-use crate::settings::Settings;
+use crate::settings::UserSettings;
 
-/// What is spoken and shown.
+/// The sentence that is spoken and shown.
 const SENTENCE: &str = "This is a test of aaep.";
 
-/// The number of the sentence; there is no other.
+/// The id of the only utterance.
 const ID: u64 = 1;
 
-/// The name of a device that is not in every build.
+/// The name of a device that not every build has.
 const DESKTOP: &str = "desktop";
 
 /// How long everything may take: a speech server may have to be started.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a player of sounds has to fail.
+/// A sound player that has not failed within this time works.
 const PLAYING: Duration = Duration::from_secs(2);
 
-/// How long the sentence stays under the fingers.
+/// How long the sentence stays on the braille display.
 const READING: Duration = Duration::from_secs(3);
 
-/// A device on trial.
-struct Trial {
+/// The trial of one device.
+struct DeviceTrial {
     name: &'static str,
     is_wanted: bool,
-    /// It lives as long as its trial.
+    /// Keeps the device alive during its trial.
     _device: Option<Device>,
-    /// What was found, once that is known.
+    /// The finding, once it is known.
     works: Option<Result<String, String>>,
-    /// What the device says of itself besides.
+    /// What the device reports about itself besides.
     notices: Vec<String>,
 }
 
-/// Tries all devices, and says of each what was found as soon as it is known.
+/// Tries all devices and reports each finding as soon as it is known.
 pub(super) fn look(
-    settings: &Settings,
-    say: &mut impl FnMut(Finding) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    settings: &UserSettings,
+    say: &mut impl FnMut(DoctorFinding) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     let (reports, told) = mpsc::channel();
-    say(Finding {
+    say(DoctorFinding {
         name: "lines",
         is_wanted: settings.lines.on,
         works: Ok("You are reading one.".to_owned()),
@@ -58,7 +58,7 @@ pub(super) fn look(
     let began = Instant::now();
     while !waiting.is_empty() {
         let is_over = began.elapsed() >= PATIENCE;
-        let is_known = |it: &mut Trial| it.works.is_some() || is_over;
+        let is_known = |it: &mut DeviceTrial| it.works.is_some() || is_over;
         for trial in waiting.extract_if(.., is_known) {
             say(trial.finding())?;
             if trial.name == braille::NAME && matches!(trial.works, Some(Ok(_))) {
@@ -76,7 +76,7 @@ pub(super) fn look(
     Ok(())
 }
 
-fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
+fn start(settings: &UserSettings, reports: &Sender<Told>) -> Vec<DeviceTrial> {
     let speech = speech_settings(settings).map(|it| speech::start(it, reports.clone()));
     let braille = braille_settings(settings).map(|it| braille::start(it, reports.clone()));
     let desktop = start_desktop(settings, reports);
@@ -95,23 +95,23 @@ fn start(settings: &Settings, reports: &Sender<Told>) -> Vec<Trial> {
         })
     };
     vec![
-        Trial::start(speech::NAME, settings.speech.on, speech, sentence()),
-        Trial::start(braille::NAME, settings.braille.on, braille, sentence()),
-        Trial::start(DESKTOP, settings.desktop.on, desktop, sentence()),
-        Trial::start(sounds::NAME, settings.sounds.on, sounds, Order::Sound(Earcon::Done)),
+        DeviceTrial::start(speech::NAME, settings.speech.on, speech, sentence()),
+        DeviceTrial::start(braille::NAME, settings.braille.on, braille, sentence()),
+        DeviceTrial::start(DESKTOP, settings.desktop.on, desktop, sentence()),
+        DeviceTrial::start(sounds::NAME, settings.sounds.on, sounds, Order::Sound(Earcon::Done)),
     ]
 }
 
-/// Takes in what devices report within that time.
-fn listen(trials: &mut [Trial], told: &Receiver<Told>, time: Duration) {
+/// Takes in one device report, if one arrives within that time.
+fn listen(trials: &mut [DeviceTrial], told: &Receiver<Told>, time: Duration) {
     let Ok(told) = told.recv_timeout(time) else { return };
     if let Some(trial) = trials.iter_mut().find(|it| it.name == told.device) {
         trial.report(told.report);
     }
 }
 
-/// A player that has not failed by now plays.
-fn played(trials: &mut [Trial]) {
+/// A player that has not failed by now works.
+fn played(trials: &mut [DeviceTrial]) {
     for trial in trials.iter_mut().filter(|it| it.name == sounds::NAME) {
         trial
             .works
@@ -119,11 +119,11 @@ fn played(trials: &mut [Trial]) {
     }
 }
 
-impl Trial {
+impl DeviceTrial {
     fn start(
         name: &'static str,
         is_wanted: bool,
-        started: Result<io::Result<Device>, Failure>,
+        started: Result<io::Result<Device>, CommandFailure>,
         order: Order,
     ) -> Self {
         let started = started.map_err(|failure| failure.to_string()).and_then(|it| {
@@ -134,10 +134,10 @@ impl Trial {
             Err(why) => (None, Some(Err(why))),
         };
         if let Some(device) = &device {
-            // One that takes no orders says nothing, and that is what is found.
+            // A device that takes no orders stays silent, and the trial reports that.
             let _ = device.tell(order);
         }
-        Trial { name, is_wanted, _device: device, works, notices: Vec::new() }
+        DeviceTrial { name, is_wanted, _device: device, works, notices: Vec::new() }
     }
 
     fn report(&mut self, report: Report) {
@@ -157,12 +157,12 @@ impl Trial {
         }
     }
 
-    /// What was found. A device that told nothing in time did not work.
-    fn finding(&self) -> Finding {
+    /// The finding. A device that did not report in time does not work.
+    fn finding(&self) -> DoctorFinding {
         let silent =
             || Err("It took the sentence and did not tell it. Try again later.".to_owned());
         let works = self.works.clone().unwrap_or_else(silent);
         let told = |seen: String| [&[seen][..], &self.notices].concat().join(" ");
-        Finding { name: self.name, is_wanted: self.is_wanted, works: works.map(told) }
+        DoctorFinding { name: self.name, is_wanted: self.is_wanted, works: works.map(told) }
     }
 }

@@ -1,21 +1,21 @@
-//! The short forms of `aaep emit`, and the events that they make. The hub fills in ids, positions and times.
+//! The short forms of `aaep emit` and the events they make. The hub fills in ids, positions and times.
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::agent::{SPEAKER_FLAGS, Speaker, fresh_id};
-use crate::console::Failure;
+use crate::agent::{SPEAKER_FLAGS, SpeakerFlags, fresh_id};
+use crate::console::CommandFailure;
 
-/// What is printed of an answer.
+/// The id to print from an answer.
 #[derive(Clone, Copy)]
-pub(super) enum Tells {
+pub(super) enum PrintedId {
     SessionId,
     EventId,
 }
 
 /// What an agent does, in short.
 #[derive(Debug, Subcommand)]
-pub(super) enum Short {
+pub(super) enum EmitCommand {
     /// Begin a session and print its id, for `AAEP_SESSION` or --session.
     Start {
         /// What the agent is going to do, for people.
@@ -58,7 +58,7 @@ pub(super) enum Short {
         irreversible: bool,
         /// How much harm it could do.
         #[arg(long, value_name = "LEVEL", conflicts_with_all = ["done", "failed"])]
-        risk: Option<Risk>,
+        risk: Option<ToolRisk>,
     },
     /// Say how far a long task is.
     Progress {
@@ -94,34 +94,40 @@ pub(super) enum Short {
 
 /// How much harm a tool could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Risk {
+pub(super) enum ToolRisk {
     Low,
     Medium,
     High,
 }
 
-impl Risk {
+impl ToolRisk {
     fn word(self) -> &'static str {
         match self {
-            Risk::Low => "low",
-            Risk::Medium => "medium",
-            Risk::High => "high",
+            ToolRisk::Low => "low",
+            ToolRisk::Medium => "medium",
+            ToolRisk::High => "high",
         }
     }
 }
 
-impl Short {
-    pub(super) fn tells(&self) -> Tells {
-        if matches!(self, Short::Start { .. }) { Tells::SessionId } else { Tells::EventId }
+impl EmitCommand {
+    pub(super) fn printed_id(&self) -> PrintedId {
+        if matches!(self, EmitCommand::Start { .. }) {
+            PrintedId::SessionId
+        } else {
+            PrintedId::EventId
+        }
     }
 
-    /// What the person typed for each field of the events, by its place.
+    /// What the person typed for each field of the events, by JSON pointer.
     pub(super) fn typed(&self) -> Vec<(&'static str, &'static str)> {
         let own: &[_] = match self {
-            Short::Start { .. } | Short::End { .. } => &[("/summary_normal", "the summary")],
-            Short::Say { .. } => &[("/chunk", "the text")],
-            Short::Stream { .. } => &[("/chunk", "the text"), ("/output_id", "--output")],
-            Short::Tool { .. } => &[
+            EmitCommand::Start { .. } | EmitCommand::End { .. } => {
+                &[("/summary_normal", "the summary")]
+            }
+            EmitCommand::Say { .. } => &[("/chunk", "the text")],
+            EmitCommand::Stream { .. } => &[("/chunk", "the text"), ("/output_id", "--output")],
+            EmitCommand::Tool { .. } => &[
                 ("/tool_call_id", "--call"),
                 ("/tool", "the tool"),
                 ("/summary_normal", "the summary"),
@@ -129,43 +135,47 @@ impl Short {
                 ("/risk_level", "--risk"),
                 ("/irreversible", "--irreversible"),
             ],
-            Short::Progress { .. } => &[
+            EmitCommand::Progress { .. } => &[
                 ("/progress/percent", "--percent"),
                 ("/progress/step", "--step"),
                 ("/progress/total_steps", "--steps"),
                 ("/progress", "the summary"),
                 ("/summary_normal", "the summary"),
             ],
-            Short::State { .. } => &[("/to_state", "the new state"), ("/from_state", "--from")],
+            EmitCommand::State { .. } => {
+                &[("/to_state", "the new state"), ("/from_state", "--from")]
+            }
         };
         [own, &SPEAKER_FLAGS].concat()
     }
 
-    pub(super) fn events(&self, speaker: &Speaker) -> Result<Vec<Value>, Failure> {
-        if speaker.session.is_none() && !matches!(self, Short::Start { .. } | Short::Say { .. }) {
+    pub(super) fn events(&self, speaker: &SpeakerFlags) -> Result<Vec<Value>, CommandFailure> {
+        if speaker.session.is_none()
+            && !matches!(self, EmitCommand::Start { .. } | EmitCommand::Say { .. })
+        {
             return Err(no_session());
         }
         Ok(match self {
-            Short::Say { text } if speaker.session.is_none() => {
+            EmitCommand::Say { text } if speaker.session.is_none() => {
                 let (speaker, begins) = own_session(speaker)?;
                 vec![begins, said(&speaker, text)?, ends(&speaker)]
             }
-            Short::Say { text } => vec![said(speaker, text)?],
+            EmitCommand::Say { text } => vec![said(speaker, text)?],
             one => vec![one.event(speaker)],
         })
     }
 
-    /// The one event of a form.
-    fn event(&self, speaker: &Speaker) -> Value {
+    /// The event of a form that makes only one.
+    fn event(&self, speaker: &SpeakerFlags) -> Value {
         let words = |summary: &str| json!({ "summary_normal": summary });
         match self {
-            Short::Start { summary } => speaker.event("session.started", words(summary)),
-            Short::Say { text } => piece(speaker, None, text, true),
-            Short::Stream { text, last, output } => {
+            EmitCommand::Start { summary } => speaker.event("session.started", words(summary)),
+            EmitCommand::Say { text } => piece(speaker, None, text, true),
+            EmitCommand::Stream { text, last, output } => {
                 piece(speaker, output.as_deref(), text.as_deref().unwrap_or_default(), *last)
             }
-            Short::Tool { .. } => self.tool_event(speaker),
-            Short::Progress { summary, percent, step, steps } => {
+            EmitCommand::Tool { .. } => self.tool_event(speaker),
+            EmitCommand::Progress { summary, percent, step, steps } => {
                 let mut progress = json!({});
                 let fields = [("step", step), ("total_steps", steps)];
                 for (name, value) in
@@ -182,25 +192,26 @@ impl Short {
                 let fields = json!({ "summary_normal": summary, "progress": progress });
                 speaker.event("progress.updated", fields)
             }
-            Short::State { to, from } => {
+            EmitCommand::State { to, from } => {
                 let mut fields = json!({ "to_state": to });
                 if let Some(from) = from {
                     fields["from_state"] = from.as_str().into();
                 }
                 speaker.event("state.changed", fields)
             }
-            Short::End { summary, failed: false } => {
+            EmitCommand::End { summary, failed: false } => {
                 speaker.event("session.completed", words(summary))
             }
-            Short::End { summary, failed: true } => {
+            EmitCommand::End { summary, failed: true } => {
                 let fields = json!({ "summary_normal": summary, "error_category": "unknown" });
                 speaker.event("session.errored", fields)
             }
         }
     }
 
-    fn tool_event(&self, speaker: &Speaker) -> Value {
-        let Short::Tool { tool, summary, done, failed, call, irreversible, risk } = self else {
+    fn tool_event(&self, speaker: &SpeakerFlags) -> Value {
+        let EmitCommand::Tool { tool, summary, done, failed, call, irreversible, risk } = self
+        else {
             return Value::Null;
         };
         let mut fields = json!({ "tool": tool });
@@ -227,32 +238,37 @@ impl Short {
     }
 }
 
-/// What is said in a session that is not there.
-fn no_session() -> Failure {
+/// The failure for a command that needs a session.
+fn no_session() -> CommandFailure {
     let next = "Say which with --session or AAEP_SESSION. Begin one with: aaep emit start";
-    Failure::new("this needs a session", next)
+    CommandFailure::new("this needs a session", next)
 }
 
-/// A session for one thing that is said, and how it begins.
-pub(super) fn own_session(speaker: &Speaker) -> Result<(Speaker, Value), Failure> {
-    let speaker = Speaker { session: Some(fresh_id("sess_")?), ..speaker.clone() };
+/// Begins a session for a single message.
+pub(super) fn own_session(speaker: &SpeakerFlags) -> Result<(SpeakerFlags, Value), CommandFailure> {
+    let speaker = SpeakerFlags { session: Some(fresh_id("sess_")?), ..speaker.clone() };
     let begins = format!("{} has something to say.", speaker.name());
     let started = speaker.event("session.started", json!({ "summary_normal": begins }));
     Ok((speaker, started))
 }
 
-/// How a session of one thing ends.
-pub(super) fn ends(speaker: &Speaker) -> Value {
+/// Ends the session of a single message.
+pub(super) fn ends(speaker: &SpeakerFlags) -> Value {
     speaker.event("session.completed", json!({ "summary_normal": "That is all." }))
 }
 
-/// A whole output in one piece. It has its own id, so that it ends nothing that is being said piece by piece.
-fn said(speaker: &Speaker, text: &str) -> Result<Value, Failure> {
+/// A whole output in one chunk. It has its own id, so that it does not end an output that is being streamed.
+fn said(speaker: &SpeakerFlags, text: &str) -> Result<Value, CommandFailure> {
     Ok(piece(speaker, Some(&fresh_id("out_")?), text, true))
 }
 
-/// A piece of what is said. The hub counts positions.
-pub(super) fn piece(speaker: &Speaker, output: Option<&str>, text: &str, is_last: bool) -> Value {
+/// A chunk of an output. The hub counts positions.
+pub(super) fn piece(
+    speaker: &SpeakerFlags,
+    output: Option<&str>,
+    text: &str,
+    is_last: bool,
+) -> Value {
     let mut fields = json!({ "chunk": text, "complete": is_last });
     if let Some(output) = output {
         fields["output_id"] = output.into();
@@ -264,12 +280,17 @@ pub(super) fn piece(speaker: &Speaker, output: Option<&str>, text: &str, is_last
 mod tests {
     use super::*;
 
-    fn speaker(session: Option<&str>) -> Speaker {
+    fn speaker(session: Option<&str>) -> SpeakerFlags {
         let session = session.map(str::to_owned);
-        Speaker { agent: Some("tidy".into()), session, language: Some("en".into()), project: None }
+        SpeakerFlags {
+            agent: Some("tidy".into()),
+            session,
+            language: Some("en".into()),
+            project: None,
+        }
     }
 
-    /// The events as the hub would complete them, checked as a producer's.
+    /// The events as the hub would complete them, validated as a producer's.
     fn assert_valid(events: &[Value]) {
         for event in events {
             let mut event = event.clone();
@@ -289,15 +310,15 @@ mod tests {
         }
     }
 
-    fn tool(done: bool, failed: bool) -> Short {
-        Short::Tool {
+    fn tool(done: bool, failed: bool) -> EmitCommand {
+        EmitCommand::Tool {
             tool: "shell".into(),
             summary: Some("Word.".into()),
             done,
             failed,
             call: Some("call_1".into()),
             irreversible: false,
-            risk: Some(Risk::Low).filter(|_| !done && !failed),
+            risk: Some(ToolRisk::Low).filter(|_| !done && !failed),
         }
     }
 
@@ -305,17 +326,22 @@ mod tests {
     fn every_short_form_makes_valid_events() {
         let word = || "Word.".to_owned();
         for short in [
-            Short::Start { summary: word() },
-            Short::Say { text: word() },
-            Short::State { to: "thinking".into(), from: Some("idle".into()) },
-            Short::Stream { text: Some(word()), last: false, output: Some("out_1".into()) },
+            EmitCommand::Start { summary: word() },
+            EmitCommand::Say { text: word() },
+            EmitCommand::State { to: "thinking".into(), from: Some("idle".into()) },
+            EmitCommand::Stream { text: Some(word()), last: false, output: Some("out_1".into()) },
             tool(false, false),
             tool(true, false),
             tool(false, true),
-            Short::Progress { summary: word(), percent: None, step: None, steps: None },
-            Short::Progress { summary: word(), percent: Some(50), step: Some(1), steps: Some(2) },
-            Short::End { summary: word(), failed: false },
-            Short::End { summary: word(), failed: true },
+            EmitCommand::Progress { summary: word(), percent: None, step: None, steps: None },
+            EmitCommand::Progress {
+                summary: word(),
+                percent: Some(50),
+                step: Some(1),
+                steps: Some(2),
+            },
+            EmitCommand::End { summary: word(), failed: false },
+            EmitCommand::End { summary: word(), failed: true },
         ] {
             let events = short.events(&speaker(Some("sess_a1"))).expect("events");
             assert_eq!(events.len(), 1, "{short:?}");
@@ -325,7 +351,7 @@ mod tests {
 
     #[test]
     fn words_without_a_session_get_one_that_begins_and_ends() {
-        let short = Short::Say { text: "The build is done.".into() };
+        let short = EmitCommand::Say { text: "The build is done.".into() };
         let events = short.events(&speaker(None)).expect("events");
         assert_valid(&events);
         let sessions: Vec<_> = events.iter().map(|it| it["session_id"].clone()).collect();
@@ -336,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_session_says_so() {
-        let short = Short::End { summary: "Done.".into(), failed: false };
+        let short = EmitCommand::End { summary: "Done.".into(), failed: false };
         let failure = short.events(&speaker(None)).expect_err("no session");
         assert!(failure.to_string().contains("aaep emit start"), "{failure}");
     }

@@ -1,4 +1,4 @@
-//! `aaep emit stream`: what comes on standard input is said while it comes.
+//! `aaep emit stream`: publishes standard input while it arrives.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::thread::sleep;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Report;
-use super::short::{Tells, ends, own_session, piece};
-use crate::agent::{Refusal, Speaker, fresh_id, publish, publish_unless_busy};
-use crate::console::{self, Failure};
-use crate::http::Client;
+use super::EmitReport;
+use super::short::{PrintedId, ends, own_session, piece};
+use crate::agent::{EventRefusal, SpeakerFlags, fresh_id, publish, publish_unless_busy};
+use crate::console::{self, CommandFailure};
+use crate::http::HubClient;
 
-/// How many bytes are read at a time. One event takes at most 16,384 characters.
+/// How many bytes are read at a time. An event holds at most 16,384 characters.
 const READ_BYTES: usize = 12 * 1024;
 
-/// How long it is waited when the hub says that it is too much at once, and how often.
+/// How long to pause when the hub is too busy, and how often.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 const MAX_BUSY: u32 = 120;
 
-/// Says everything that comes, and ends with its end. Without a session it has one of its own.
+/// Streams standard input to its end. Without a session, begins one of its own.
 pub(super) fn run(
-    client: &Client,
-    speaker: &Speaker,
+    client: &HubClient,
+    speaker: &SpeakerFlags,
     output: Option<&str>,
-    report: &mut Report,
-) -> Result<(), Failure> {
+    report: &mut EmitReport,
+) -> Result<(), CommandFailure> {
     if io::stdin().is_terminal() {
         console::say("Saying what you type; end with Control-D.");
     }
@@ -41,14 +41,14 @@ pub(super) fn run(
     };
     let made = fresh_id("out_")?;
     let output = output.unwrap_or(&made);
-    let mut pieces = Pieces::new(io::stdin().lock());
+    let mut pieces = TextPieces::new(io::stdin().lock());
     let mut result = Ok(());
     loop {
         let text = match pieces.next() {
             Ok(text) => text,
             Err(error) => {
                 let what = format!("standard input cannot be read: {error}");
-                result = Err(Failure::new(what, "Check what writes into it."));
+                result = Err(CommandFailure::new(what, "Check what writes into it."));
                 None
             }
         };
@@ -67,8 +67,11 @@ pub(super) fn run(
     result
 }
 
-/// Publishes one piece. Where the hub has enough for the moment, nothing is read meanwhile.
-fn send(client: &Client, event: Value) -> Result<Vec<Result<Value, Refusal>>, Failure> {
+/// Publishes one chunk. While the hub is too busy, nothing more is read.
+fn send(
+    client: &HubClient,
+    event: Value,
+) -> Result<Vec<Result<Value, EventRefusal>>, CommandFailure> {
     let events = [event];
     for _ in 0..MAX_BUSY {
         if let Some(answers) = publish_unless_busy(client, &events)? {
@@ -79,29 +82,32 @@ fn send(client: &Client, event: Value) -> Result<Vec<Result<Value, Refusal>>, Fa
     publish(client, &events)
 }
 
-/// Tells what was refused. Whether everything was taken.
-fn taken(answers: Vec<Result<Value, Refusal>>, report: &mut Report) -> Result<bool, Failure> {
+/// Reports refusals. Returns whether the hub took everything.
+fn taken(
+    answers: Vec<Result<Value, EventRefusal>>,
+    report: &mut EmitReport,
+) -> Result<bool, CommandFailure> {
     let is_taken = answers.iter().all(Result::is_ok);
-    // Nobody needs the id of every piece.
+    // The id of every single chunk is not useful.
     if !is_taken || report.json {
-        report.tell(answers, Tells::EventId, &[])?;
+        report.tell(answers, PrintedId::EventId, &[])?;
     }
     Ok(is_taken)
 }
 
-/// Cuts what comes into pieces of whole characters, each as soon as it is there.
-struct Pieces<R> {
+/// Cuts the input into pieces of whole characters, each as soon as it arrives.
+struct TextPieces<R> {
     source: R,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of a character whose last bytes have not arrived yet.
     rest: Vec<u8>,
 }
 
-impl<R: Read> Pieces<R> {
+impl<R: Read> TextPieces<R> {
     fn new(source: R) -> Self {
-        Pieces { source, rest: Vec::new() }
+        TextPieces { source, rest: Vec::new() }
     }
 
-    /// The next piece; none at the end. What is no text is told as the replacement character.
+    /// The next piece; `None` at the end. Invalid bytes become the replacement character.
     fn next(&mut self) -> io::Result<Option<String>> {
         loop {
             let mut buffer = vec![0; READ_BYTES];
@@ -133,10 +139,10 @@ impl<R: Read> Pieces<R> {
 mod tests {
     use super::*;
 
-    /// Gives these bytes, one read each.
-    struct Slow(Vec<Vec<u8>>);
+    /// Returns these bytes, one item per read.
+    struct SlowText(Vec<Vec<u8>>);
 
-    impl Read for Slow {
+    impl Read for SlowText {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             if self.0.is_empty() {
                 return Ok(0);
@@ -148,7 +154,7 @@ mod tests {
     }
 
     fn pieces(reads: &[&[u8]]) -> Vec<String> {
-        let mut pieces = Pieces::new(Slow(reads.iter().map(|it| it.to_vec()).collect()));
+        let mut pieces = TextPieces::new(SlowText(reads.iter().map(|it| it.to_vec()).collect()));
         std::iter::from_fn(|| pieces.next().expect("readable")).collect()
     }
 

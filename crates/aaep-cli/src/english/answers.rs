@@ -1,4 +1,4 @@
-//! Answers: why words are not clear, and what came of an answer or of a wish for more time.
+//! Answers: why words are unclear, and the result of an answer or of a request for more time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use aaep::extension::{DecidedBy, Outcome};
 
 use super::duration;
 
-/// Why words mean nothing for sure. What was said stands in quotes.
+/// Why words are unclear. They are quoted.
 pub(crate) fn not_clear(words: &str, consent: &[&str]) -> String {
     format!(
         "{words} is neither a clear yes nor a clear no. Consent is one of: {}.",
@@ -44,7 +44,7 @@ pub(crate) fn over_unanswered(number: u16) -> String {
     format!("Question {number} is over, and nothing was answered.")
 }
 
-/// Why nothing was answered, as a sentence.
+/// `why` is a sentence.
 pub(crate) fn nothing_answered(why: &str) -> String {
     format!("{why} Nothing was answered.")
 }
@@ -59,7 +59,7 @@ pub(crate) fn not_heard_whole(number: u16) -> String {
 pub(crate) const ANOTHER_QUESTION: &str = "Another question is asked now under the same token.";
 pub(crate) const OTHER_WORDS: &str = "The question is now put in other words than you were told.";
 
-/// The question is not the one that the person heard; why, as a sentence.
+/// The question is not the one that the person heard. `why` is a sentence.
 pub(crate) fn hear_it_first(why: &str) -> String {
     format!("{why} Nothing was answered. Hear it first with: aaep attention")
 }
@@ -69,7 +69,7 @@ pub(crate) const REFUSED: &str = "You refused it.";
 pub(crate) const YES: &str = "yes";
 pub(crate) const NO: &str = "no";
 
-/// The answer is a sentence.
+/// `answer` is a sentence.
 pub(crate) fn answered(answer: &str) -> String {
     format!("You answered: {answer}")
 }
@@ -97,7 +97,7 @@ pub(crate) fn ended_without_it(outcome: &Outcome, decided_by: &DecidedBy) -> Str
     }
 }
 
-/// How long a question waits now.
+/// How long a question stays open now.
 pub(crate) fn waits(left: Duration, is_paused: bool) -> String {
     let left = duration(left);
     if is_paused {

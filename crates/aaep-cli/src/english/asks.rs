@@ -1,15 +1,15 @@
-//! Questions that wait for the person: what is asked, what stands on it, and what can be said.
+//! Pending questions: what is asked, its danger, and the possible answers.
 
 use std::time::Duration;
 
 use aaep::event::human::ResponseKind;
 
 use super::duration;
-use crate::attention::danger::{Risk, Undo};
+use crate::attention::danger::{ActionRisk, UndoEffort};
 use crate::console::{self, count};
 
 pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
-/// Not every hub could be asked.
+/// For when some hub could not be queried.
 pub(crate) const NOTHING_WAITS_THERE: &str =
     "Nothing waits for you at the hubs that could be asked.";
 
@@ -24,11 +24,11 @@ pub(crate) fn and_more(questions: u64) -> String {
     format!("And {} more.", console::number(questions))
 }
 
-/// How to answer one of several.
+/// How to answer one of several questions.
 pub(crate) const TO_ANSWER: &str =
     "To answer: aaep answer NUMBER yes, or no. To hear what else can be said: aaep answer NUMBER.";
 
-/// What stands before a question: its number, if it has one, and who asks.
+/// The words before a question: its number, if it has one, and the agent.
 pub(crate) fn question(number: u16, agent: &str) -> String {
     format!("Question {number}, from {agent}")
 }
@@ -41,7 +41,7 @@ pub(crate) fn not_answerable(agent: &str) -> String {
     format!("A question that you may hear but not answer, from {agent}")
 }
 
-/// What happens then, as a sentence.
+/// The consequence is a sentence.
 pub(crate) fn then(consequence: &str) -> String {
     format!("Then: {consequence}")
 }
@@ -54,23 +54,23 @@ pub(crate) fn arguments(arguments: &str) -> String {
     format!("Arguments: {arguments}")
 }
 
-pub(crate) fn danger(risk: Risk, undo: Undo) -> String {
+pub(crate) fn danger(risk: ActionRisk, undo: UndoEffort) -> String {
     let risk = match risk {
-        Risk::Low => "Risk: low.",
-        Risk::Medium => "Risk: medium.",
-        Risk::High => "Risk: high.",
-        Risk::Unknown => "Risk: not stated.",
+        ActionRisk::Low => "Risk: low.",
+        ActionRisk::Medium => "Risk: medium.",
+        ActionRisk::High => "Risk: high.",
+        ActionRisk::Unknown => "Risk: not stated.",
     };
     let undo = match undo {
-        Undo::Easily => "It can be undone.",
-        Undo::WithEffort => "It can be undone with some effort.",
-        Undo::Unknown => "Whether it can be undone is not stated.",
-        Undo::Never => "It cannot be undone.",
+        UndoEffort::Easily => "It can be undone.",
+        UndoEffort::WithEffort => "It can be undone with some effort.",
+        UndoEffort::Unknown => "Whether it can be undone is not stated.",
+        UndoEffort::Never => "It cannot be undone.",
     };
     format!("{risk} {undo}")
 }
 
-/// What happens without an answer; each stands within a sentence.
+/// What happens without an answer; each is used within a sentence.
 pub(crate) const AGENT_DOES_IT: &str = "the agent does it";
 pub(crate) const NO: &str = "no";
 pub(crate) const AGENT_GOES_ON: &str = "the agent goes on without one";
@@ -88,12 +88,12 @@ pub(crate) fn without_answer(default: &str, left: Duration, is_paused: bool) -> 
     }
 }
 
-/// How to answer a question that is answered with yes or no.
+/// How to answer a confirmation.
 pub(crate) fn say_yes_or_no(number: u16) -> String {
     format!("Say: aaep answer {number} yes, or: aaep answer {number} no.")
 }
 
-/// How to answer a question that is answered in these ways.
+/// How to answer a clarification of these kinds.
 pub(crate) fn say_in_ways(number: u16, kinds: &[ResponseKind]) -> String {
     let ways = kinds.iter().filter_map(|kind| match kind {
         ResponseKind::Freetext => Some("your words"),
@@ -106,7 +106,7 @@ pub(crate) fn say_in_ways(number: u16, kinds: &[ResponseKind]) -> String {
     format!("Say: aaep answer {number}, and then {}.", ways.join("; or "))
 }
 
-/// The same with how to get more time.
+/// Adds how to get more time.
 pub(crate) fn or_more_time(answer: &str, number: u16) -> String {
     format!("{answer} For more time: aaep answer {number} later.")
 }

@@ -6,8 +6,7 @@ pub(crate) const LISTENING: &str = "Listening.";
 pub(crate) const HUB_IS_THERE: &str = "The hub is there now.";
 pub(crate) const NOT_ANSWERED_YET: &str = "The hub has not answered yet.";
 
-/// What the person has to know of a producer that speaks at `/events` and takes answers at `/messages`, and nothing
-/// else.
+/// What the person has to know about a producer that only publishes at `/events` and takes answers at `/messages`.
 pub(crate) const WITHOUT_HANDSHAKE: &str = "\
     This agent is heard and answered without a hub. What it did before, who else listens to it, \
     and what came of an answer is known only as far as it says so. The time of its questions \
@@ -17,21 +16,21 @@ pub(crate) const REMEMBERED: &str =
     "Remembered. When you are back, type left to hear what happened.";
 pub(crate) const NOT_REMEMBERED: &str = "Where you left cannot be remembered here.";
 
-/// A device takes no orders any more, or works again; what stands before it says which device.
+/// A device stopped taking orders, or works again. The name of the device precedes it.
 pub(crate) const TAKES_NO_WORDS: &str = "It does not take any more words.";
 pub(crate) const WORKS_AGAIN: &str = "It works again.";
 
-/// A sentence on a device, for the other devices to tell.
+/// A sentence about a device, for the other devices to tell.
 pub(crate) fn about_device(device: &str, what: &str) -> String {
     format!("About {device}: {what}")
 }
 
-/// Why a hub cannot be reached, without its full stop.
+/// `why` is the reason, without its full stop.
 pub(crate) fn not_reached(why: &str) -> String {
     format!("{why}. It is tried again.")
 }
 
-/// Why a subscription is over, as a sentence.
+/// Why a subscription ended, as a sentence.
 pub(crate) fn over_and_tried_again(why: &str) -> String {
     format!("{why} It is tried again.")
 }

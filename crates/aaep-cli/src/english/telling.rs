@@ -1,4 +1,4 @@
-//! What agents are told while listening: whether it reached them, and which agent is meant.
+//! Instructions to agents while listening: whether they arrived, and which agent is meant.
 
 pub(crate) const TOO_LONG: &str = "That is too long to be told at once. Nothing was told.";
 pub(crate) const TOO_MUCH: &str = "Too much is on its way to agents. Try again in a moment.";
@@ -12,7 +12,7 @@ pub(crate) fn nothing_to_cancel(agent: &str) -> String {
     format!("{agent} is not at work. There is nothing to cancel.")
 }
 
-/// Words stood after the name, so that it is not sure that it was meant.
+/// Words followed the name, so the person may not have meant to cancel.
 pub(crate) fn not_cancelled(agent: &str) -> String {
     format!("Nothing was cancelled. To cancel it, type only: cancel {agent}")
 }
@@ -33,21 +33,21 @@ pub(crate) fn not_taken(agent: &str) -> String {
     format!("{agent} was not told. It does not take that, or you may not tell it.")
 }
 
-/// The reason is a sentence.
+/// `reason` is a sentence.
 pub(crate) fn not_told(agent: &str, reason: &str) -> String {
     format!("{agent} was not told. {reason}")
 }
 
-/// Why it is not clear which agent is meant.
+/// Why it is unclear which agent is meant.
 pub(crate) const SEVERAL_CALLED_SO: &str = "Several agents are called so.";
 pub(crate) const NONE_CALLED_SO: &str = "No agent is called so.";
 
-/// The verb is what the person has to type.
+/// `verb` is what the person has to type.
 pub(crate) fn name_an_agent(verb: &str) -> String {
     format!("Type {verb} and the name of an agent.")
 }
 
-/// The same with the agents that could be meant.
+/// Adds the agents that could be meant.
 pub(crate) fn nobody_told(why: &str, names: &[&str]) -> String {
     let names = names.join(", ");
     let names = if names.is_empty() {

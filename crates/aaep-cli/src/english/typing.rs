@@ -1,4 +1,4 @@
-//! What the person typed while listening: what can be typed, and why it answered nothing.
+//! What the person can type while listening, and why a typed line answered nothing.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use aaep_announce::AskNumber;
 
 use super::duration;
 
-/// What can be typed while it runs, and what it does.
+/// What can be typed while listening, and what it does.
 pub(crate) const TYPED: &[(&str, &str)] = &[
     ("2 yes, 2 no", "answer question 2; aaep answer 2 yes does the same from elsewhere"),
     (
@@ -32,18 +32,18 @@ pub(crate) const TYPED: &[(&str, &str)] = &[
     ("help, quit", "hear this again, or stop listening"),
 ];
 
-/// Stands before the list of what can be typed.
+/// Precedes the list of what can be typed.
 pub(crate) const TYPE_ONE_OF_THESE: &str = "While it runs, type one of these.";
 
-/// A line of that list for the ear: words that are parted by commas, and what they do.
+/// A line of that list, to be spoken: words separated by commas, and what they do.
 pub(crate) fn can_be_typed(words: &str, what: &str) -> String {
     format!("{}: {what}.", words.replace(", ", " or "))
 }
 
 pub(crate) const NOTHING_ANSWERED: &str = "Nothing was answered.";
-/// What is said to someone who may have meant an agent.
+/// For a person who may have meant an agent.
 pub(crate) const STOPPED: &str = "Quiet. The agents go on; to end one, type cancel and its name.";
-/// What is said to a line that was begun for something else.
+/// For a line that was begun for another question.
 pub(crate) const FOR_ANOTHER: &str = "That was for another question. Nothing was answered.";
 pub(crate) const NO_PACE: &str = "Only speech and braille have a pace, and neither is on.";
 pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
@@ -54,12 +54,12 @@ pub(crate) fn you_typed(words: &str) -> String {
     format!("You typed \"{words}\".")
 }
 
-/// A number alone that could be an answer.
+/// For a number alone that could be an answer.
 pub(crate) fn to_answer_with(number: AskNumber) -> String {
     format!("To answer it with {number}, type {number} {number}.")
 }
 
-/// Stands before a question that is told again.
+/// Precedes a question that is told again.
 pub(crate) fn question_again(number: AskNumber) -> String {
     format!("Question {number} again:")
 }
@@ -87,7 +87,7 @@ pub(crate) fn several_wait() -> String {
     )
 }
 
-/// The doubt is a sentence.
+/// `doubt` is a sentence.
 pub(crate) fn in_doubt(doubt: &str, number: AskNumber) -> String {
     format!("{doubt} {NOTHING_ANSWERED} If you mean it, type {number} first.")
 }
@@ -106,7 +106,7 @@ pub(crate) fn after_another(number: AskNumber) -> String {
     )
 }
 
-/// What to type where a digit answers nothing.
+/// What to type when a digit answers nothing.
 pub(crate) const TYPE_YES_OR_NO: &str =
     "A digit alone does not answer this question. Type yes or no.";
 pub(crate) const TYPE_THE_WORDS: &str = "Type the words of your answer.";

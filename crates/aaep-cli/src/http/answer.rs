@@ -1,5 +1,5 @@
-//! Reading one HTTP/1.1 answer, within bounds: the head, then a body of a stated length, in chunks, or
-//! until the end.
+//! Reads one HTTP/1.1 answer within bounds: the head, then a body of a stated length, in chunks, or until the end of
+//! the stream.
 
 use std::io::{self, Read};
 
@@ -11,60 +11,58 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The largest body, in bytes.
 pub(super) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// How much is read at a time.
+/// How many bytes are read at a time.
 const CHUNK: usize = 8 * 1024;
 
-/// How many interim answers (100 to 199) are passed over.
+/// How many interim answers (100 to 199) are skipped.
 const MAX_INTERIM: usize = 4;
 
-/// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct HubAnswer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
-    /// The body as JSON, if it is.
+impl HubAnswer {
+    /// The body, if it is valid JSON.
     pub(crate) fn json(&self) -> Option<serde_json::Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// Whether the request was done.
+    /// Whether the request succeeded.
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
-/// Reads an answer.
-pub(super) fn read(source: &mut impl Read) -> Result<Answer, NoAnswer> {
-    let mut source = Source { source: &mut *source, held: Vec::new() };
+pub(super) fn read(source: &mut impl Read) -> Result<HubAnswer, NoAnswer> {
+    let mut source = AnswerSource { source: &mut *source, held: Vec::new() };
     let head = source.final_head()?;
     let body = source.body(&head)?;
-    Ok(Answer { status: head.status, body })
+    Ok(HubAnswer { status: head.status, body })
 }
 
-/// An answer whose body goes on for as long as the server likes.
-pub(crate) struct Pieces {
-    source: Source<Box<dyn Read + Send>>,
-    head: Head,
-    /// How much of the current chunk is still to come.
+/// An answer whose body has no length limit.
+pub(crate) struct BodyPieces {
+    source: AnswerSource<Box<dyn Read + Send>>,
+    head: AnswerHead,
+    /// How many bytes of the current chunk are still missing.
     left: usize,
 }
 
-impl Pieces {
-    /// Reads as far as the head.
+impl BodyPieces {
+    /// Reads the head.
     pub(super) fn read(source: Box<dyn Read + Send>) -> Result<Self, NoAnswer> {
-        let mut source = Source { source, held: Vec::new() };
+        let mut source = AnswerSource { source, held: Vec::new() };
         let head = source.final_head()?;
-        Ok(Pieces { source, head, left: 0 })
+        Ok(BodyPieces { source, head, left: 0 })
     }
 
     pub(crate) fn status(&self) -> u16 {
         self.head.status
     }
 
-    /// The next bytes of the body, as they come; none at its end.
+    /// The next bytes of the body as they arrive; `None` at its end.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, NoAnswer> {
         if self.head.is_chunked && self.left == 0 {
             self.left = self.source.chunk_size()?;
@@ -89,23 +87,23 @@ impl Pieces {
     }
 }
 
-/// What the head says that matters here.
+/// The parts of the head that matter here.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct AnswerHead {
     status: u16,
     length: Option<usize>,
     is_chunked: bool,
 }
 
-struct Source<R> {
+struct AnswerSource<R> {
     source: R,
-    /// What was read and not used yet.
+    /// Bytes that were read but not used yet.
     held: Vec<u8>,
 }
 
-impl<R: Read> Source<R> {
-    /// The head of the answer itself, after any that only ask for patience.
-    fn final_head(&mut self) -> Result<Head, NoAnswer> {
+impl<R: Read> AnswerSource<R> {
+    /// The head of the final answer, after any interim ones.
+    fn final_head(&mut self) -> Result<AnswerHead, NoAnswer> {
         for _ in 0..MAX_INTERIM {
             let head = self.head()?;
             if head.status >= 200 {
@@ -115,7 +113,7 @@ impl<R: Read> Source<R> {
         Err(NoAnswer::NotHttp("the server keeps us waiting without an answer"))
     }
 
-    fn head(&mut self) -> Result<Head, NoAnswer> {
+    fn head(&mut self) -> Result<AnswerHead, NoAnswer> {
         loop {
             if let Some(end) = find(&self.held, b"\r\n\r\n") {
                 let head: Vec<u8> = self.held.drain(..end + 4).collect();
@@ -128,7 +126,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    fn body(&mut self, head: &Head) -> Result<Vec<u8>, NoAnswer> {
+    fn body(&mut self, head: &AnswerHead) -> Result<Vec<u8>, NoAnswer> {
         if matches!(head.status, 204 | 304) {
             return Ok(Vec::new());
         }
@@ -181,7 +179,7 @@ impl<R: Read> Source<R> {
         Ok(self.held.drain(..length).collect())
     }
 
-    /// A line without its end.
+    /// A line without its line ending.
     fn line(&mut self) -> Result<Vec<u8>, NoAnswer> {
         loop {
             if let Some(end) = find(&self.held, b"\r\n") {
@@ -201,7 +199,7 @@ impl<R: Read> Source<R> {
         if self.more()? { Ok(()) } else { Err(cut()) }
     }
 
-    /// Reads some more; false at the end.
+    /// Reads more bytes; returns false at the end.
     fn more(&mut self) -> Result<bool, NoAnswer> {
         let mut chunk = [0; CHUNK];
         loop {
@@ -226,7 +224,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-fn parse(head: &[u8]) -> Result<Head, NoAnswer> {
+fn parse(head: &[u8]) -> Result<AnswerHead, NoAnswer> {
     let not_http = NoAnswer::NotHttp("what answers there does not speak HTTP");
     let Ok(text) = std::str::from_utf8(head) else { return Err(not_http) };
     let mut lines = text.split("\r\n");
@@ -235,7 +233,7 @@ fn parse(head: &[u8]) -> Result<Head, NoAnswer> {
         rest.get(..3)?.parse().ok().filter(|status| (100..600).contains(status))
     });
     let Some(status) = status else { return Err(not_http) };
-    let mut head = Head { status, length: None, is_chunked: false };
+    let mut head = AnswerHead { status, length: None, is_chunked: false };
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
         if name.eq_ignore_ascii_case("content-length") {

@@ -1,4 +1,4 @@
-//! What the client makes of answers, good and bad, over real sockets.
+//! How the client handles good and bad answers, over real sockets.
 
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use super::*;
 
 /// A server that takes one request and answers with these bytes, in these pieces.
-fn server(pieces: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<u8>>) {
+fn server(pieces: Vec<Vec<u8>>) -> (HubClient, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/", listener.local_addr().expect("an address"));
     let handle = thread::spawn(move || {
@@ -19,10 +19,10 @@ fn server(pieces: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<u8>>) {
         }
         request
     });
-    (Client::new(Address::parse(&address).expect("an address"), None), handle)
+    (HubClient::new(Address::parse(&address).expect("an address"), None), handle)
 }
 
-/// Reads a request with as long a body as it says.
+/// Reads a request and its body of the stated length.
 fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 1024];
@@ -40,11 +40,11 @@ fn read_request(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-fn get<'r>() -> Request<'r> {
-    Request { method: "GET", path: "/x?y=1", body: None, timeout: Duration::from_secs(20) }
+fn get<'r>() -> HubRequest<'r> {
+    HubRequest { method: "GET", path: "/x?y=1", body: None, timeout: Duration::from_secs(20) }
 }
 
-fn answer_to(text: &[u8]) -> Result<Answer, NoAnswer> {
+fn answer_to(text: &[u8]) -> Result<HubAnswer, NoAnswer> {
     let (client, handle) = server(vec![text.to_vec()]);
     let answer = client.send(&get());
     handle.join().expect("the server ends");
@@ -59,15 +59,15 @@ fn body_of(text: &[u8]) -> String {
 #[test]
 fn a_request_says_all_that_a_hub_needs() {
     let (client, handle) = server(vec![b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()]);
-    let client = Client { token: Some("aaep_secret".to_owned()), ..client };
-    let request = Request {
+    let client = HubClient { token: Some("aaep_secret".to_owned()), ..client };
+    let request = HubRequest {
         method: "POST",
         path: "/aaep/v1/publish",
         body: Some(("application/json", b"{}")),
         timeout: Duration::from_secs(20),
     };
     let answer = client.send(&request).expect("an answer");
-    assert_eq!(answer, Answer { status: 204, body: Vec::new() });
+    assert_eq!(answer, HubAnswer { status: 204, body: Vec::new() });
     let sent = String::from_utf8(handle.join().expect("a request")).expect("text");
     assert!(sent.starts_with("POST /aaep/v1/publish HTTP/1.1\r\n"), "{sent}");
     for line in [
@@ -86,7 +86,7 @@ fn a_request_says_all_that_a_hub_needs() {
 fn a_token_cannot_smuggle_a_header() {
     let address = Address::parse("http://127.0.0.1:1").expect("an address");
     for token in ["", "a\r\nx: y", "a b", "\u{fc}"] {
-        let client = Client::new(address.clone(), Some(token.to_owned()));
+        let client = HubClient::new(address.clone(), Some(token.to_owned()));
         assert_eq!(client.token, None, "{token:?}");
     }
 }
@@ -167,17 +167,17 @@ fn nobody_there_is_something_that_may_pass() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/", listener.local_addr().expect("an address"));
     drop(listener);
-    let client = Client::new(Address::parse(&address).expect("an address"), None);
+    let client = HubClient::new(Address::parse(&address).expect("an address"), None);
     let error = client.send(&get()).expect_err("nobody is there");
-    assert!(error.may_pass() && matches!(error, NoAnswer::NotReached(_)), "{error:?}");
+    assert!(error.is_temporary() && matches!(error, NoAnswer::NotReached(_)), "{error:?}");
 }
 
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/", listener.local_addr().expect("an address"));
-    let client = Client::new(Address::parse(&address).expect("an address"), None);
-    let request = Request { timeout: Duration::from_millis(50), ..get() };
+    let client = HubClient::new(Address::parse(&address).expect("an address"), None);
+    let request = HubRequest { timeout: Duration::from_millis(50), ..get() };
     let error = client.send(&request).expect_err("it says nothing");
     assert!(matches!(error, NoAnswer::CutOff(_)), "{error:?}");
 }
@@ -185,13 +185,13 @@ fn a_server_that_says_nothing_is_given_up() {
 #[test]
 fn plain_http_does_not_leave_this_machine() {
     for address in ["http://192.0.2.7:7117", "http://hub.example.org"] {
-        let client = Client::new(Address::parse(address).expect("an address"), None);
+        let client = HubClient::new(Address::parse(address).expect("an address"), None);
         let error = client.send(&get()).expect_err("refused");
-        assert!(matches!(error, NoAnswer::PlainHttp) && !error.may_pass(), "{error:?}");
+        assert!(matches!(error, NoAnswer::PlainHttp) && !error.is_temporary(), "{error:?}");
     }
 }
 
-/// The next of a row of numbers that look like chance and are the same in every run.
+/// The next number of a pseudorandom sequence that is the same in every run.
 fn next(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*state >> 33).unwrap_or(0)
@@ -223,7 +223,7 @@ fn no_bytes_make_it_panic_and_none_are_read_without_end() {
             }
             Err(_) => refusals += 1,
         }
-        if let Ok(mut pieces) = Pieces::read(Box::new(std::io::Cursor::new(bytes.clone()))) {
+        if let Ok(mut pieces) = BodyPieces::read(Box::new(std::io::Cursor::new(bytes.clone()))) {
             let mut length = 0;
             while let Ok(Some(piece)) = pieces.next() {
                 assert!(!piece.is_empty(), "it would never end");

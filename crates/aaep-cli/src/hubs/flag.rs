@@ -1,14 +1,14 @@
-//! How a hub is named on the command line: the same for agents and for people who listen.
+//! The flags that name a hub, the same for agents and for people who listen.
 
 use aaep::printable;
 use clap::Args;
 
 use super::reach::client;
-use super::{Addresses, Hub, hubs, own_address};
-use crate::console::Failure;
-use crate::http::Client;
+use super::{HubAddresses, HubTarget, hubs, own_address};
+use crate::console::CommandFailure;
+use crate::http::HubClient;
 use crate::person::key_for;
-use crate::settings::{self, Flags, Listen};
+use crate::settings::{self, ListenSettings, SettingsFlags};
 
 /// Which hub, and with which token.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct HubFlags {
 }
 
 impl HubFlags {
-    /// What --hub says, as the settings take it.
+    /// The value of --hub, in the form that the settings take.
     pub(crate) fn said(&self) -> Option<String> {
         let said: Vec<&str> =
             self.hub.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
@@ -38,27 +38,27 @@ impl HubFlags {
         self.token.as_deref().filter(|it| !it.is_empty())
     }
 
-    /// These flags beside the others that are settings.
-    pub(crate) fn beside(&self, flags: &Flags) -> Flags {
-        Flags { hub: self.said(), ..flags.clone() }
+    /// Adds these flags to the others that override settings.
+    pub(crate) fn added_to(&self, flags: &SettingsFlags) -> SettingsFlags {
+        SettingsFlags { hub: self.said(), ..flags.clone() }
     }
 
-    /// The settings of this person, with what was said here.
-    pub(crate) fn listen(&self) -> Result<Listen, Failure> {
-        Ok(settings::load(&self.beside(&Flags::default()))?.settings.listen)
+    /// The person's listen settings, with these flags applied.
+    pub(crate) fn listen(&self) -> Result<ListenSettings, CommandFailure> {
+        Ok(settings::load(&self.added_to(&SettingsFlags::default()))?.settings.listen)
     }
 
-    /// The hubs that a person means.
-    pub(crate) fn hubs(&self, listen: &Listen) -> Result<Vec<Hub>, Failure> {
+    /// The hubs that the person means.
+    pub(crate) fn hubs(&self, listen: &ListenSettings) -> Result<Vec<HubTarget>, CommandFailure> {
         hubs(listen, self.token())
     }
 
-    /// The address of the one hub that a command needs. Of several it is the first.
-    pub(crate) fn address(&self) -> Result<String, Failure> {
-        // Settings that cannot be used are nothing to an agent that is told where its hub is.
+    /// The address of the hub, for a command that needs only one. Of several, it is the first.
+    pub(crate) fn address(&self) -> Result<String, CommandFailure> {
+        // If the address is given, unusable settings do not matter to an agent.
         let variable = || std::env::var("AAEP_HUB").ok().filter(|it| !it.trim().is_empty());
         let named = match self.said().or_else(variable) {
-            Some(text) => Some(Addresses::read(&text)),
+            Some(text) => Some(HubAddresses::read(&text)),
             None => self.listen()?.hub,
         };
         let first = named.and_then(|it| it.list().first().cloned());
@@ -66,12 +66,12 @@ impl HubFlags {
     }
 
     /// A client for the hub, for what an agent does.
-    pub(crate) fn agent_client(&self) -> Result<Client, Failure> {
+    pub(crate) fn agent_client(&self) -> Result<HubClient, CommandFailure> {
         client(&self.address()?, self.first_token())
     }
 
-    /// A client for the hub, for what the person does and not an agent.
-    pub(crate) fn person_client(&self) -> Result<Client, Failure> {
+    /// A client for the hub, for what the person does rather than an agent.
+    pub(crate) fn person_client(&self) -> Result<HubClient, CommandFailure> {
         let address = self.address()?;
         let own = if self.first_token().is_none() { key_for(&address) } else { None };
         client(&address, self.first_token().or(own.as_deref()))
@@ -93,7 +93,7 @@ pub(crate) struct OldForms {
 
 impl OldForms {
     /// Fails if a hub is named in an old way.
-    pub(crate) fn refuse(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn refuse(&self, command: &str) -> Result<(), CommandFailure> {
         let mut named = self.addresses.iter().chain(&self.flag).peekable();
         if named.peek().is_none() {
             return Ok(());
@@ -105,7 +105,7 @@ impl OldForms {
             format!("{} stands alone, and a hub is named with --hub", printable(first))
         };
         let typed: Vec<String> = named.map(|it| format!("--hub {}", printable(it))).collect();
-        Err(Failure::new(what, format!("Type: aaep {command} {}", typed.join(" "))))
+        Err(CommandFailure::new(what, format!("Type: aaep {command} {}", typed.join(" "))))
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(flags(&[]).said(), None);
         assert_eq!(flags(&[""]).said(), None);
         let both = flags(&["unix:", "https://a.example"]).said().expect("two");
-        assert_eq!(Addresses::read(&both).list(), ["unix:", "https://a.example"]);
+        assert_eq!(HubAddresses::read(&both).list(), ["unix:", "https://a.example"]);
         assert_eq!(
             flags(&["https://a.example"]).address().ok().as_deref(),
             Some("https://a.example")

@@ -1,16 +1,16 @@
-//! The way to a hub over HTTP, for commands that ask it something or publish something.
+//! HTTP access to a hub, for commands that query it or publish to it.
 
 use aaep::printable;
 use aaep_transport::link::{Place, Target};
 use aaep_trust::fetch::Address;
 
-use crate::console::Failure;
-use crate::http::Client;
+use crate::console::CommandFailure;
+use crate::http::HubClient;
 
-/// Where a hub is unless someone says otherwise.
+/// The default address of a hub.
 pub(crate) const DEFAULT_HUB: &str = "http://127.0.0.1:7117";
 
-/// Whether an address is that of a hub that can be looked at, by its form.
+/// Whether an address has the form of a hub that can be queried.
 pub(crate) fn can_look(address: &str) -> bool {
     match Target::parse(address) {
         Ok(Target::Sse(_) | Target::WebSocket(_) | Target::Grpc(_)) => true,
@@ -19,7 +19,7 @@ pub(crate) fn can_look(address: &str) -> bool {
     }
 }
 
-/// The address of this person's own hub: its socket if it is there, otherwise its port.
+/// The address of this person's own hub: its socket if there is one, otherwise its port.
 pub(crate) fn own_address() -> String {
     #[cfg(unix)]
     if own_socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()) {
@@ -29,17 +29,17 @@ pub(crate) fn own_address() -> String {
 }
 
 /// A client for the hub at an address.
-pub(crate) fn client(address: &str, token: Option<&str>) -> Result<Client, Failure> {
+pub(crate) fn client(address: &str, token: Option<&str>) -> Result<HubClient, CommandFailure> {
     let token = token.map(str::to_owned);
     #[cfg(unix)]
     if let Ok(Target::Unix(path)) = Target::parse(address) {
         let path = path.or_else(own_socket).ok_or_else(|| {
             let what = "no hub of yours has a socket here";
-            Failure::new(what, "Start one with: aaep serve. Or give the address of one.")
+            CommandFailure::new(what, "Start one with: aaep serve. Or give the address of one.")
         })?;
-        return Ok(Client::local(path, token));
+        return Ok(HubClient::local(path, token));
     }
-    // A hub serves all of its wires at one port.
+    // A hub serves all of its wires on one port.
     let over_http = match Target::parse(address) {
         Ok(Target::WebSocket(place) | Target::Grpc(place)) => Some(http_address(&place)),
         _ => None,
@@ -47,12 +47,12 @@ pub(crate) fn client(address: &str, token: Option<&str>) -> Result<Client, Failu
     let address = Address::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
         let said = format!("{} is no address of a hub that can be asked", printable(address));
         let next = format!("Write it like {DEFAULT_HUB}, or unix: for your own.");
-        Failure::of_sentences(&format!("{said}. {error}"), &next)
+        CommandFailure::of_sentences(&format!("{said}. {error}"), &next)
     })?;
-    Ok(Client::new(address, token))
+    Ok(HubClient::new(address, token))
 }
 
-/// The address of a hub over HTTP, by its place on another wire.
+/// The HTTP address of a hub, derived from its address on another wire.
 fn http_address(place: &Place) -> String {
     let scheme = if place.is_tls() { "https" } else { "http" };
     let host = place.host();
@@ -61,7 +61,7 @@ fn http_address(place: &Place) -> String {
     format!("{scheme}://{host}:{}", place.port())
 }
 
-/// The socket of this person's own hub. It is in a folder into which nobody else can put one.
+/// The socket of this person's own hub. It is in a folder to which only this person can write.
 #[cfg(unix)]
 fn own_socket() -> Option<std::path::PathBuf> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,13 +1,12 @@
-//! Which agent and which session are meant, and whether the agent accepts what is wanted. Pure.
+//! Decides which agent and session are meant, and whether the agent accepts the instruction. Pure.
 
 use aaep::printable;
 use aaep_announce::told_name;
 use serde_json::{Value, json};
 
-/// What the person wants.
 #[derive(Debug)]
-pub(crate) enum Wanted<'a> {
-    /// Say this to the agent, in whatever it does now.
+pub(crate) enum WantedInstruction<'a> {
+    /// Tell the agent this, in its current session if there is one.
     Tell { text: String, session: Option<&'a str> },
     /// Begin something new.
     Begin { text: String },
@@ -15,34 +14,34 @@ pub(crate) enum Wanted<'a> {
     Cancel { session: Option<&'a str>, all: bool },
 }
 
-/// An agent that can be told something.
+/// An agent that can be instructed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KnownAgent {
+pub(super) struct InstructableAgent {
     id: String,
     name: Option<String>,
     accepts: Vec<String>,
     sessions: Vec<String>,
 }
 
-/// What is sent.
+/// A message to send to the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum InstructionMessage {
     Prompt { agent_id: String, text: String },
     Steer { session: String, text: String },
     Cancel { session: String },
 }
 
-/// Nothing is sent: why, and what could be typed instead.
+/// Why nothing is sent, and what could be typed instead.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotSent {
+pub(super) struct UnsentInstruction {
     pub(super) what: String,
-    pub(super) choices: Vec<Choice>,
+    pub(super) choices: Vec<InstructionChoice>,
 }
 
-/// Something that could be typed instead.
+/// A command that could be typed instead.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Choice {
-    /// The place of the agent among all.
+pub(super) struct InstructionChoice {
+    /// The index of the agent.
     pub(super) agent: usize,
     pub(super) session: Option<String>,
     /// What that session is about.
@@ -50,7 +49,7 @@ pub(super) struct Choice {
     typed: String,
 }
 
-impl Choice {
+impl InstructionChoice {
     pub(super) fn line(&self) -> String {
         let typed = printable(&self.typed);
         match &self.about {
@@ -60,13 +59,13 @@ impl Choice {
     }
 }
 
-impl KnownAgent {
+impl InstructableAgent {
     pub(super) fn read(row: &Value) -> Option<Self> {
         let texts = |name: &str| -> Vec<String> {
             let all = row[name].as_array().into_iter().flatten();
             all.filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        Some(KnownAgent {
+        Some(InstructableAgent {
             id: row["agent_id"].as_str()?.to_owned(),
             name: row["agent_name"].as_str().map(str::to_owned),
             accepts: texts("accepts"),
@@ -74,21 +73,21 @@ impl KnownAgent {
         })
     }
 
-    /// Its name as it is told everywhere.
-    fn told(&self) -> String {
+    /// Its name as people hear it.
+    fn spoken_name(&self) -> String {
         told_name(self.name.as_deref().unwrap_or(&self.id))
     }
 
-    /// Whether its id or its name is this, in small letters.
+    /// Whether its id or its name is this, in lower case.
     fn is_called(&self, wished: &str) -> bool {
-        self.id.to_lowercase() == wished || self.told().to_lowercase() == wished
+        self.id.to_lowercase() == wished || self.spoken_name().to_lowercase() == wished
     }
 
     fn accepts(&self, what: &str) -> bool {
         self.accepts.iter().any(|it| it == what)
     }
 
-    /// What it can be told, in a sentence.
+    /// What it accepts, as a sentence.
     pub(super) fn sentence(&self) -> String {
         let mut can: Vec<&str> = Vec::new();
         for (word, what) in [
@@ -106,37 +105,40 @@ impl KnownAgent {
             1 => "It has a session open.".to_owned(),
             many => format!("It has {many} sessions open."),
         };
-        let id = if self.told() == self.id {
+        let id = if self.spoken_name() == self.id {
             String::new()
         } else {
             format!(", also called {}", printable(&self.id))
         };
-        format!("{}{id}: can be told {can}. {works}", self.told())
+        format!("{}{id}: can be told {can}. {works}", self.spoken_name())
     }
 }
 
-/// The agent and what it is sent.
+/// Chooses the agent and the messages for it.
 pub(super) fn choose(
-    agents: &[&KnownAgent],
+    agents: &[&InstructableAgent],
     name: &str,
-    wanted: &Wanted<'_>,
-) -> Result<(usize, Vec<Message>), NotSent> {
+    wanted: &WantedInstruction<'_>,
+) -> Result<(usize, Vec<InstructionMessage>), UnsentInstruction> {
     let at = find(agents, name, wanted)?;
     let agent = agents.get(at).ok_or_else(|| nobody(agents, name))?;
-    let told = agent.told();
+    let told = agent.spoken_name();
     let accepts = |what| agent.accepts(what);
-    let prompt = |text: &str| Message::Prompt { agent_id: agent.id.clone(), text: text.to_owned() };
+    let prompt = |text: &str| InstructionMessage::Prompt {
+        agent_id: agent.id.clone(),
+        text: text.to_owned(),
+    };
     let messages = match wanted {
-        Wanted::Begin { text } if accepts("prompt") => vec![prompt(text)],
-        Wanted::Begin { .. } => {
+        WantedInstruction::Begin { text } if accepts("prompt") => vec![prompt(text)],
+        WantedInstruction::Begin { .. } => {
             return refuse(&format!("{told} does not begin things for others."));
         }
-        Wanted::Tell { text, session } => {
+        WantedInstruction::Tell { text, session } => {
             let is_working = session.is_some() || !agent.sessions.is_empty();
             match (is_working, accepts("steer"), accepts("prompt")) {
                 (true, true, _) => {
                     let session = one_session((agent, at), *session, wanted)?;
-                    vec![Message::Steer { session, text: text.clone() }]
+                    vec![InstructionMessage::Steer { session, text: text.clone() }]
                 }
                 (_, _, true) if session.is_none() => vec![prompt(text)],
                 (true, false, _) => {
@@ -149,42 +151,48 @@ pub(super) fn choose(
                 }
             }
         }
-        Wanted::Cancel { .. } if !accepts("cancel") => {
+        WantedInstruction::Cancel { .. } if !accepts("cancel") => {
             let next = "To end its session by hand, without the agent: aaep sessions end SESSION";
             return refuse(&format!("{told} does not stop when it is told to. {next}"));
         }
-        Wanted::Cancel { all: true, .. } if !agent.sessions.is_empty() => {
+        WantedInstruction::Cancel { all: true, .. } if !agent.sessions.is_empty() => {
             let all = agent.sessions.iter();
-            all.map(|session| Message::Cancel { session: session.clone() }).collect()
+            all.map(|session| InstructionMessage::Cancel { session: session.clone() }).collect()
         }
-        Wanted::Cancel { session, .. } => {
+        WantedInstruction::Cancel { session, .. } => {
             if agent.sessions.is_empty() && session.is_none() {
                 return refuse(&format!(
                     "{told} has no session open, so there is nothing to stop."
                 ));
             }
-            vec![Message::Cancel { session: one_session((agent, at), *session, wanted)? }]
+            vec![InstructionMessage::Cancel {
+                session: one_session((agent, at), *session, wanted)?,
+            }]
         }
     };
     Ok((at, messages))
 }
 
-fn refuse<T>(what: &str) -> Result<T, NotSent> {
-    Err(NotSent { what: format!("{what} Nothing was sent."), choices: Vec::new() })
+fn refuse<T>(what: &str) -> Result<T, UnsentInstruction> {
+    Err(UnsentInstruction { what: format!("{what} Nothing was sent."), choices: Vec::new() })
 }
 
-/// The place of the agent that is meant: by its id or the name that people hear, or by a part of it that only one has.
-/// An id stands for its agent only if no other agent is heard under that name.
-fn find(agents: &[&KnownAgent], name: &str, wanted: &Wanted<'_>) -> Result<usize, NotSent> {
+/// The index of the agent that is meant: by its id, by the name that people hear, or by a part of either that only
+/// one agent has. An id identifies its agent only if no other agent is known to people by that name.
+fn find(
+    agents: &[&InstructableAgent],
+    name: &str,
+    wanted: &WantedInstruction<'_>,
+) -> Result<usize, UnsentInstruction> {
     let wished = name.trim().to_lowercase();
-    let matches = |fits: &dyn Fn(&KnownAgent) -> bool| -> Vec<usize> {
+    let matches = |fits: &dyn Fn(&InstructableAgent) -> bool| -> Vec<usize> {
         agents.iter().enumerate().filter(|(_, agent)| fits(agent)).map(|(at, _)| at).collect()
     };
     let told = matches(&|agent| agent.is_called(&wished));
     let part = matches(&|agent| {
         !wished.is_empty()
             && (agent.id.to_lowercase().contains(&wished)
-                || agent.told().to_lowercase().contains(&wished))
+                || agent.spoken_name().to_lowercase().contains(&wished))
     });
     let found = [told, part].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
     match found.as_slice() {
@@ -193,12 +201,12 @@ fn find(agents: &[&KnownAgent], name: &str, wanted: &Wanted<'_>) -> Result<usize
         several => {
             let choices = several.iter().filter_map(|at| {
                 let agent = agents.get(*at)?;
-                // By its id, unless another agent is heard under that name.
-                let is_meant = |it: &&&KnownAgent| it.is_called(&agent.id.to_lowercase());
+                // By its id, unless people know another agent by that name.
+                let is_meant = |it: &&&InstructableAgent| it.is_called(&agent.id.to_lowercase());
                 let is_alone = agents.iter().filter(is_meant).count() == 1;
-                let told = agent.told();
+                let told = agent.spoken_name();
                 let typed = wanted.typed(if is_alone { &agent.id } else { &told }, None);
-                Some(Choice {
+                Some(InstructionChoice {
                     agent: *at,
                     session: agent.sessions.first().cloned(),
                     about: None,
@@ -206,13 +214,13 @@ fn find(agents: &[&KnownAgent], name: &str, wanted: &Wanted<'_>) -> Result<usize
                 })
             });
             let what = format!("Several agents are meant by {name}. Nothing was sent. Say which:");
-            Err(NotSent { what, choices: choices.collect() })
+            Err(UnsentInstruction { what, choices: choices.collect() })
         }
     }
 }
 
-fn nobody(agents: &[&KnownAgent], name: &str) -> NotSent {
-    let names: Vec<String> = agents.iter().map(|agent| agent.told()).collect();
+fn nobody(agents: &[&InstructableAgent], name: &str) -> UnsentInstruction {
+    let names: Vec<String> = agents.iter().map(|agent| agent.spoken_name()).collect();
     let there = if names.is_empty() {
         "No agent is there that can be told something.".to_owned()
     } else {
@@ -221,42 +229,42 @@ fn nobody(agents: &[&KnownAgent], name: &str) -> NotSent {
     let what =
         format!("No agent {name} is there that can be told something. Nothing was sent. {there}");
     let what = if names.is_empty() { format!("{there} Nothing was sent.") } else { what };
-    NotSent { what, choices: Vec::new() }
+    UnsentInstruction { what, choices: Vec::new() }
 }
 
-/// The one session that is meant.
+/// The only session that can be meant.
 fn one_session(
-    (agent, at): (&KnownAgent, usize),
+    (agent, at): (&InstructableAgent, usize),
     session: Option<&str>,
-    wanted: &Wanted<'_>,
-) -> Result<String, NotSent> {
+    wanted: &WantedInstruction<'_>,
+) -> Result<String, UnsentInstruction> {
     match (session, agent.sessions.as_slice()) {
         (Some(named), all) if all.iter().any(|it| it == named) => Ok(named.to_owned()),
         (None, [one]) => Ok(one.clone()),
         (named, all) => {
             let what = match named {
                 Some(named) => {
-                    format!("{} has no session {named}. Nothing was sent.", agent.told())
+                    format!("{} has no session {named}. Nothing was sent.", agent.spoken_name())
                 }
                 None => format!(
                     "{} works in {} sessions. Nothing was sent. Say which:",
-                    agent.told(),
+                    agent.spoken_name(),
                     all.len()
                 ),
             };
-            let choices = all.iter().map(|it| Choice {
+            let choices = all.iter().map(|it| InstructionChoice {
                 agent: at,
                 session: Some(it.clone()),
                 about: None,
                 typed: wanted.typed(&agent.id, Some(it)),
             });
-            Err(NotSent { what, choices: choices.collect() })
+            Err(UnsentInstruction { what, choices: choices.collect() })
         }
     }
 }
 
-impl Wanted<'_> {
-    /// How the same is typed for exactly this agent and session.
+impl WantedInstruction<'_> {
+    /// The command that names exactly this agent and session.
     fn typed(&self, agent_id: &str, session: Option<&str>) -> String {
         let quoted = |text: &str| {
             let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
@@ -265,25 +273,29 @@ impl Wanted<'_> {
         let session = session.map(|it| format!(" --session {it}")).unwrap_or_default();
         let agent = quoted(agent_id);
         match self {
-            Wanted::Tell { text, .. } => format!("aaep tell{session} {agent} {}", quoted(text)),
-            Wanted::Begin { text } => format!("aaep tell --new {agent} {}", quoted(text)),
-            Wanted::Cancel { .. } => format!("aaep cancel{session} {agent}"),
+            WantedInstruction::Tell { text, .. } => {
+                format!("aaep tell{session} {agent} {}", quoted(text))
+            }
+            WantedInstruction::Begin { text } => {
+                format!("aaep tell --new {agent} {}", quoted(text))
+            }
+            WantedInstruction::Cancel { .. } => format!("aaep cancel{session} {agent}"),
         }
     }
 }
 
-impl Message {
+impl InstructionMessage {
     pub(super) fn json(&self, subscription_id: &str) -> Value {
         match self {
-            Message::Prompt { agent_id, text } => json!({
+            InstructionMessage::Prompt { agent_id, text } => json!({
                 "type": "agentvoice:agent.prompt", "subscription_id": subscription_id,
                 "agent_id": agent_id, "text": text,
             }),
-            Message::Steer { session, text } => json!({
+            InstructionMessage::Steer { session, text } => json!({
                 "type": "agentvoice:session.steer", "subscription_id": subscription_id,
                 "session_id": session, "text": text,
             }),
-            Message::Cancel { session } => json!({
+            InstructionMessage::Cancel { session } => json!({
                 "type": "agentvoice:session.cancel", "subscription_id": subscription_id,
                 "session_id": session, "reason": "user_request",
             }),
@@ -291,14 +303,14 @@ impl Message {
     }
 }
 
-/// What is said when it was sent.
-pub(super) fn done(agent: &KnownAgent, messages: &[Message]) -> String {
-    let told = agent.told();
+/// The confirmation after sending.
+pub(super) fn done(agent: &InstructableAgent, messages: &[InstructionMessage]) -> String {
+    let told = agent.spoken_name();
     match messages {
-        [Message::Prompt { .. }, ..] => {
+        [InstructionMessage::Prompt { .. }, ..] => {
             format!("{told} was told, and begins something new with it.")
         }
-        [Message::Steer { .. }, ..] => format!("{told} was told, in what it does now."),
+        [InstructionMessage::Steer { .. }, ..] => format!("{told} was told, in what it does now."),
         [_] | [] => format!("{told} was asked to stop. You hear when it has."),
         many => {
             format!("{told} was asked to stop in {} sessions. You hear when it has.", many.len())
@@ -310,9 +322,14 @@ pub(super) fn done(agent: &KnownAgent, messages: &[Message]) -> String {
 mod tests {
     use super::*;
 
-    fn agent(id: &str, name: Option<&str>, accepts: &[&str], sessions: &[&str]) -> KnownAgent {
+    fn agent(
+        id: &str,
+        name: Option<&str>,
+        accepts: &[&str],
+        sessions: &[&str],
+    ) -> InstructableAgent {
         let owned = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
-        KnownAgent {
+        InstructableAgent {
             id: id.to_owned(),
             name: name.map(str::to_owned),
             accepts: owned(accepts),
@@ -320,16 +337,16 @@ mod tests {
         }
     }
 
-    fn tell(session: Option<&str>) -> Wanted<'_> {
-        Wanted::Tell { text: "go on".to_owned(), session }
+    fn tell(session: Option<&str>) -> WantedInstruction<'_> {
+        WantedInstruction::Tell { text: "go on".to_owned(), session }
     }
 
     fn chosen(
-        agents: &[KnownAgent],
+        agents: &[InstructableAgent],
         name: &str,
-        wanted: &Wanted<'_>,
-    ) -> Result<Vec<Message>, NotSent> {
-        let agents: Vec<&KnownAgent> = agents.iter().collect();
+        wanted: &WantedInstruction<'_>,
+    ) -> Result<Vec<InstructionMessage>, UnsentInstruction> {
+        let agents: Vec<&InstructableAgent> = agents.iter().collect();
         choose(&agents, name, wanted).map(|(_, messages)| messages)
     }
 
@@ -338,21 +355,21 @@ mod tests {
     #[test]
     fn an_agent_that_works_is_steered_and_another_begins() {
         let works = [agent("photos", None, ALL, &["sess_1"])];
-        let steer = Message::Steer { session: "sess_1".into(), text: "go on".into() };
+        let steer = InstructionMessage::Steer { session: "sess_1".into(), text: "go on".into() };
         assert_eq!(chosen(&works, "photos", &tell(None)), Ok(vec![steer]));
         let rests = [agent("photos", None, ALL, &[])];
-        let prompt = Message::Prompt { agent_id: "photos".into(), text: "go on".into() };
+        let prompt = InstructionMessage::Prompt { agent_id: "photos".into(), text: "go on".into() };
         assert_eq!(chosen(&rests, "photos", &tell(None)), Ok(vec![prompt.clone()]));
         let no_steering = [agent("photos", None, &["prompt"], &["sess_1"])];
         assert_eq!(chosen(&no_steering, "photos", &tell(None)), Ok(vec![prompt.clone()]));
-        let begin = Wanted::Begin { text: "go on".into() };
+        let begin = WantedInstruction::Begin { text: "go on".into() };
         assert_eq!(chosen(&works, "photos", &begin), Ok(vec![prompt]));
     }
 
     #[test]
     fn what_an_agent_does_not_accept_is_not_sent() {
         let deaf = [agent("photos", None, &["prompt"], &["sess_1"])];
-        let cancel = Wanted::Cancel { session: None, all: false };
+        let cancel = WantedInstruction::Cancel { session: None, all: false };
         let refused = chosen(&deaf, "photos", &cancel).expect_err("not accepted");
         assert!(refused.what.contains("Nothing was sent."), "{}", refused.what);
         assert!(refused.what.contains("aaep sessions end"), "{}", refused.what);
@@ -377,7 +394,7 @@ mod tests {
         {
             let sent = chosen(&both, name, &tell(None)).unwrap_or_else(|it| panic!("{}", it.what));
             assert!(
-                matches!(&sent[0], Message::Steer { session, .. } if session == "sess_2"),
+                matches!(&sent[0], InstructionMessage::Steer { session, .. } if session == "sess_2"),
                 "{name}"
             );
         }
@@ -395,7 +412,7 @@ mod tests {
             agent("Fotos", Some("Helper9"), ALL, &["sess_2"]),
         ];
         let several = chosen(&both, "Fotos", &tell(None)).expect_err("two");
-        let lines: Vec<String> = several.choices.iter().map(Choice::line).collect();
+        let lines: Vec<String> = several.choices.iter().map(InstructionChoice::line).collect();
         assert_eq!(lines, ["Type: aaep tell ph-1 'go on'", "Type: aaep tell Helper9 'go on'"]);
     }
 
@@ -404,14 +421,14 @@ mod tests {
         let two = [agent("photos", None, ALL, &["sess_1", "sess_2"])];
         let several = chosen(&two, "photos", &tell(None)).expect_err("two");
         assert_eq!(several.choices[1].line(), "Type: aaep tell --session sess_2 photos 'go on'");
-        let one = Wanted::Cancel { session: Some("sess_2"), all: false };
+        let one = WantedInstruction::Cancel { session: Some("sess_2"), all: false };
         assert_eq!(
             chosen(&two, "photos", &one),
-            Ok(vec![Message::Cancel { session: "sess_2".into() }])
+            Ok(vec![InstructionMessage::Cancel { session: "sess_2".into() }])
         );
-        let all = Wanted::Cancel { session: None, all: true };
+        let all = WantedInstruction::Cancel { session: None, all: true };
         assert_eq!(chosen(&two, "photos", &all).map(|it| it.len()), Ok(2));
-        let wrong = Wanted::Cancel { session: Some("sess_9"), all: false };
+        let wrong = WantedInstruction::Cancel { session: Some("sess_9"), all: false };
         assert!(chosen(&two, "photos", &wrong).is_err());
     }
 }

@@ -1,53 +1,53 @@
-//! Keys become lines. Pure: bytes and moments in; lines, and what the terminal is to show, out.
+//! Turns keys into lines. Pure: takes bytes and moments; returns lines and what the terminal must show.
 //!
-//! It edits as the terminal itself does: backspace, Control-W and Control-U take back what was typed. A line that was
-//! taken back to nothing begins again with the next key.
+//! It edits as the terminal itself does: backspace, Control-W and Control-U delete. A line that was deleted
+//! completely begins again with the next key.
 
 use std::time::Instant;
 
 use super::TypedLine;
 
-/// The longest line that is taken. More of it is passed over.
+/// The longest line that is kept. Further bytes are ignored.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// What takes one character off a terminal.
+/// Erases one character on a terminal.
 const RUB_OUT: &[u8] = b"\x08 \x08";
 
-/// What a key does.
+/// The effect of one key.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Key {
-    /// What the terminal is to show.
+pub(super) struct KeyEffect {
+    /// The bytes to echo to the terminal.
     pub(super) shown: Vec<u8>,
-    /// The line that ended with it.
+    /// The line that this key completed.
     pub(super) line: Option<TypedLine>,
-    /// Whether nothing more will be typed.
+    /// Whether the input has ended.
     pub(super) is_end: bool,
 }
 
 /// The line that is being typed.
 #[derive(Debug)]
-pub(super) struct Editor {
-    /// Whether it is a terminal, where keys edit.
+pub(super) struct LineEditor {
+    /// Whether input comes from a terminal, where some keys edit.
     is_terminal: bool,
     line: Vec<u8>,
     begun: Option<Instant>,
-    escape: Escape,
+    escape: EscapeState,
 }
 
-/// Where in a sequence of the terminal we are, such as that of an arrow key. None of it is typed text.
+/// The position within an escape sequence, such as that of an arrow key. Escape sequences are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Escape {
+enum EscapeState {
     None,
     Begun,
     Within,
 }
 
-impl Editor {
+impl LineEditor {
     pub(super) fn new(is_terminal: bool) -> Self {
-        Editor { is_terminal, line: Vec::new(), begun: None, escape: Escape::None }
+        LineEditor { is_terminal, line: Vec::new(), begun: None, escape: EscapeState::None }
     }
 
-    /// Whether keys edit from now on. What was typed so far stays.
+    /// Sets whether keys edit from now on. The line typed so far is kept.
     #[cfg(unix)]
     pub(super) fn set_terminal(&mut self, is_terminal: bool) {
         self.is_terminal = is_terminal;
@@ -57,8 +57,8 @@ impl Editor {
         !self.line.is_empty()
     }
 
-    /// Takes the next byte, which came at this moment.
-    pub(super) fn take(&mut self, at: Instant, byte: u8) -> Key {
+    /// Takes the next byte, which arrived at this moment.
+    pub(super) fn take(&mut self, at: Instant, byte: u8) -> KeyEffect {
         if byte == b'\n' {
             return self.enter(at);
         }
@@ -67,32 +67,34 @@ impl Editor {
             if self.line.len() < MAX_LINE_BYTES {
                 self.line.push(byte);
             }
-            return Key::default();
+            return KeyEffect::default();
         }
         match (self.escape, byte) {
-            (Escape::Begun, b'[' | b'O') => self.escape = Escape::Within,
-            (Escape::Begun, _) | (Escape::Within, b'@'..=b'~') => self.escape = Escape::None,
-            (Escape::Within, _) => {}
-            (Escape::None, byte) => return self.key(at, byte),
+            (EscapeState::Begun, b'[' | b'O') => self.escape = EscapeState::Within,
+            (EscapeState::Begun, _) | (EscapeState::Within, b'@'..=b'~') => {
+                self.escape = EscapeState::None
+            }
+            (EscapeState::Within, _) => {}
+            (EscapeState::None, byte) => return self.key(at, byte),
         }
-        Key::default()
+        KeyEffect::default()
     }
 
-    fn enter(&mut self, at: Instant) -> Key {
+    fn enter(&mut self, at: Instant) -> KeyEffect {
         let text = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
         let begun = self.begun.take().unwrap_or(at);
-        self.escape = Escape::None;
+        self.escape = EscapeState::None;
         let shown = if self.is_terminal { b"\n".to_vec() } else { Vec::new() };
-        Key { shown, line: Some(TypedLine { text, begun }), is_end: false }
+        KeyEffect { shown, line: Some(TypedLine { text, begun }), is_end: false }
     }
 
-    fn key(&mut self, at: Instant, byte: u8) -> Key {
+    fn key(&mut self, at: Instant, byte: u8) -> KeyEffect {
         let shown = match byte {
             0x1b => {
-                self.escape = Escape::Begun;
+                self.escape = EscapeState::Begun;
                 Vec::new()
             }
-            0x04 => return Key { is_end: self.line.is_empty(), ..Key::default() },
+            0x04 => return KeyEffect { is_end: self.line.is_empty(), ..KeyEffect::default() },
             0x08 | 0x7f => self.rub_out(self.before_last(|_| true)),
             0x15 => self.rub_out(0),
             0x17 => {
@@ -105,7 +107,7 @@ impl Editor {
             0..b' ' => Vec::new(),
             _ => self.put(at, byte),
         };
-        Key { shown, ..Key::default() }
+        KeyEffect { shown, ..KeyEffect::default() }
     }
 
     fn put(&mut self, at: Instant, byte: u8) -> Vec<u8> {
@@ -123,7 +125,7 @@ impl Editor {
         self.line.iter().rposition(|it| begins(*it)).unwrap_or(0)
     }
 
-    /// Takes back all from here on.
+    /// Deletes everything from this position on.
     fn rub_out(&mut self, from: usize) -> Vec<u8> {
         let gone = self.line.split_off(from.min(self.line.len()));
         if self.line.is_empty() {
@@ -140,9 +142,9 @@ mod tests {
 
     use super::*;
 
-    /// Types bytes, one a second; the lines, each with the second at which it was begun, and what was shown.
+    /// Types bytes, one per second; returns the lines, the second at which each was begun, and the echo.
     fn typed(is_terminal: bool, bytes: &[u8]) -> (Vec<(String, u64)>, String) {
-        let (start, mut editor) = (Instant::now(), Editor::new(is_terminal));
+        let (start, mut editor) = (Instant::now(), LineEditor::new(is_terminal));
         let (mut lines, mut shown) = (Vec::new(), Vec::new());
         for (second, byte) in (0..).zip(bytes) {
             let key = editor.take(start + Duration::from_secs(second), *byte);
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn keys_that_type_nothing_are_no_part_of_a_line() {
         assert_eq!(typed(true, b"\x1b[A\x1bOB\x1b[1;5C\x07y\tn\n").0, [("y n".to_owned(), 13)]);
-        let mut editor = Editor::new(true);
+        let mut editor = LineEditor::new(true);
         assert!(editor.take(Instant::now(), 4).is_end, "Control-D");
         editor.take(Instant::now(), b'x');
         assert!(!editor.take(Instant::now(), 4).is_end);

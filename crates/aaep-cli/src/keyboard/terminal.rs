@@ -1,9 +1,9 @@
-//! Standard input, byte by byte, with the moment at which each byte can have come.
+//! Reads standard input byte by byte, with the moment at which each byte can have been typed.
 //!
-//! On a terminal, lines and echo are turned off, since only then a key is told when it is pressed; the echo is made
-//! here. Signals stay with the terminal, so Control-C and Control-Z do what they always do. While the terminal cannot be
-//! taken, as in the background, it hides lines until Enter: they are dated from the end of the line before, and it is
-//! tried again to take it.
+//! On a terminal, this turns off line mode and echo, because only then a key press is reported at once, and echoes
+//! the keys itself. Signals stay with the terminal, so Control-C and Control-Z work as usual. While the terminal
+//! cannot be taken, for example in the background, it hides lines until Enter. Those lines are dated from the end of
+//! the line before, and the program keeps trying to take the terminal.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
@@ -20,42 +20,42 @@ use rustix::termios::{
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Sender;
 
-use super::editor::Editor;
+use super::editor::LineEditor;
 use super::typing_clock::{FoundBytes, TypingClock};
 use super::{TypedLine, pass_on};
 
-/// How long it is waited before standard input is looked at again that could not be looked at.
+/// How long to wait after standard input could not be polled.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How often it is tried to take a terminal that could not be taken.
+/// How often to try to take a terminal that could not be taken.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 
-/// The terminal as it was when it was first taken, to be given back so.
+/// The terminal's mode before it was first taken, to be restored.
 static BEFORE: OnceLock<Termios> = OnceLock::new();
 
-/// How it stands with the terminal.
+/// Whether the terminal is taken.
 static HOLD: Mutex<TerminalHold> = Mutex::new(TerminalHold::Wanted);
 
-/// Dates what is typed. None as long as nobody reads it.
+/// Dates what is typed. `None` until the first use.
 static CLOCK: Mutex<Option<TypingClock>> = Mutex::new(None);
 
-/// How often the terminal was taken or given back, or was about to be.
+/// How often the terminal was taken or restored, or was about to be.
 static SWITCHES: AtomicU64 = AtomicU64::new(0);
 
-/// Where the reader is woken when that happens.
+/// Wakes the reader when that happens.
 static WAKE: OnceLock<PipeWriter> = OnceLock::new();
 
-/// Whether the terminal is ours.
+/// Whether this program has taken the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TerminalHold {
     /// It could not be taken yet.
     Wanted,
     Taken,
-    /// It was given back, and is not taken before someone says so.
+    /// It was restored, and must not be taken again until `take` is called.
     GivenBack,
 }
 
-/// How the terminal tells what is typed.
+/// How the terminal reports what is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReadingMode {
     /// Whether each byte can be read as soon as it is typed.
@@ -75,18 +75,18 @@ fn hold() -> MutexGuard<'static, TerminalHold> {
     HOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The clock, for a moment: nobody who has it waits.
+/// Locks the clock briefly: nothing waits while holding it.
 fn with_clock<T>(act: impl FnOnce(&mut TypingClock) -> T) -> T {
     let mut clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     act(clock.get_or_insert_with(|| TypingClock::new(Instant::now())))
 }
 
-/// Notes this moment: whatever lies unread is dated before it, however late it is read.
+/// Notes this moment: bytes that are unread now are dated before it, however late they are read.
 pub(super) fn note_moment() -> Instant {
     with_clock(|clock| {
         let is_terminal = is_terminal();
         let mode = ReadingMode::now(is_terminal);
-        let is_nothing_there = matches!(wait(Some(Duration::ZERO), None), Ok(Woken::Idle));
+        let is_nothing_there = matches!(wait(Some(Duration::ZERO), None), Ok(TerminalWake::Idle));
         let is_told = mode.is_by_key && mode == ReadingMode::now(is_terminal);
         let moment = Instant::now();
         clock.note(moment, is_nothing_there && is_told);
@@ -94,7 +94,7 @@ pub(super) fn note_moment() -> Instant {
     })
 }
 
-/// Whether the terminal tells every key, and not only whole lines.
+/// Whether the terminal reports every key, rather than only whole lines.
 fn shows_keys() -> bool {
     tcgetattr(io::stdin()).is_ok_and(|it| !it.local_modes.contains(LocalModes::ICANON))
 }
@@ -104,30 +104,30 @@ pub(super) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Takes the terminal, if it is ours to take: turns lines and echo off. A program in the background must not do so.
+/// Takes the terminal if possible: turns line mode and echo off. A program in the background must not do this.
 pub(super) fn take() {
-    take_while(&mut hold());
+    update_hold(&mut hold());
 }
 
 /// Takes the terminal if that has failed so far.
 fn take_if_wanted() {
     let mut hold = hold();
     if *hold == TerminalHold::Wanted {
-        take_while(&mut hold);
+        update_hold(&mut hold);
     }
 }
 
-/// The terminal has changed hands. Without a reader nobody needs to know.
+/// Wakes the reader after the terminal was taken or restored. Without a reader, nothing happens.
 fn wake_reader() {
     let _ = WAKE.get().map(|mut it| it.write_all(&[0]));
 }
 
-fn take_while(hold: &mut TerminalHold) {
-    *hold = if has_taken() { TerminalHold::Taken } else { TerminalHold::Wanted };
+fn update_hold(hold: &mut TerminalHold) {
+    *hold = if try_take() { TerminalHold::Taken } else { TerminalHold::Wanted };
 }
 
-fn has_taken() -> bool {
-    // In the background it may be as another program set it.
+fn try_take() -> bool {
+    // In the background, another program may have set its mode.
     let Ok(found) = tcgetattr(io::stdin()) else { return false };
     if !is_in_foreground() {
         return false;
@@ -147,19 +147,19 @@ pub(super) fn give_back() {
     *hold = TerminalHold::GivenBack;
     if let Some(before) = BEFORE.get().filter(|_| is_in_foreground()) {
         SWITCHES.fetch_add(1, Ordering::SeqCst);
-        // There is nobody to tell if it fails.
+        // If this fails, there is nobody to tell.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         wake_reader();
     }
 }
 
-/// Where keys are shown: at the terminal itself, wherever standard output goes.
+/// Where keys are echoed: the terminal itself, wherever standard output goes.
 pub(super) fn echo() -> Option<File> {
     let own = || io::stdin().as_fd().try_clone_to_owned().ok().map(File::from);
     File::options().write(true).open("/dev/tty").ok().or_else(own)
 }
 
-/// Control-Z: the terminal is as it was while the program is stopped, and taken again when it goes on.
+/// Handles Control-Z: restores the terminal while the program is stopped, and takes it again when it continues.
 pub(super) async fn stop_in_order() {
     let stop = signal(SignalKind::from_raw(Signal::TSTP.as_raw()));
     let go_on = signal(SignalKind::from_raw(Signal::CONT.as_raw()));
@@ -168,7 +168,7 @@ pub(super) async fn stop_in_order() {
         tokio::select! {
             Some(()) = stop.recv() => {
                 give_back();
-                // If it cannot be stopped, it goes on.
+                // If it cannot be stopped, it continues.
                 let _ = kill_process(getpid(), Signal::STOP);
                 take();
             }
@@ -182,22 +182,22 @@ fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// What was waited for.
-enum Woken {
-    /// Something can be read, or nothing ever will.
+/// Why a wait ended.
+enum TerminalWake {
+    /// Something can be read, or the input has ended.
     Typed,
-    /// The terminal changed hands.
+    /// The terminal was taken or restored.
     Switched,
     /// The time is over.
     Idle,
 }
 
-/// Reads until nobody types any more.
+/// Reads until the input ends.
 pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<TypedLine>) {
-    let mut editor = Editor::new(is_terminal);
+    let mut editor = LineEditor::new(is_terminal);
     let mut bytes = [0; 4096];
     let mut wake = woken_by();
-    // Whether what is there now may have been hidden before.
+    // Whether bytes that are there now may have been hidden before.
     let mut is_switched = true;
     loop {
         if is_terminal {
@@ -206,7 +206,7 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
         let before = with_clock(|it| *it);
         let (mode, looked) = (ReadingMode::now(is_terminal), Instant::now());
         let were_there = match wait(Some(Duration::ZERO), None) {
-            Ok(Woken::Typed) => true,
+            Ok(TerminalWake::Typed) => true,
             Ok(_) => {
                 if mode.is_by_key {
                     with_clock(|it| it.found_nothing(before, looked));
@@ -214,12 +214,12 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
                 }
                 let patience = if mode.is_by_key { None } else { Some(TRY_AGAIN) };
                 match wait(patience, wake.as_mut()) {
-                    Ok(Woken::Typed) => false,
-                    Ok(Woken::Switched) => {
+                    Ok(TerminalWake::Typed) => false,
+                    Ok(TerminalWake::Switched) => {
                         is_switched = true;
                         continue;
                     }
-                    Ok(Woken::Idle) => continue,
+                    Ok(TerminalWake::Idle) => continue,
                     Err(_) => return,
                 }
             }
@@ -239,9 +239,9 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
         let came = with_clock(|it| it.date(before, found, count < bytes.len()));
         editor.set_terminal(is_terminal && mode_after.is_by_key);
         let show = |shown: &[u8]| {
-            // While the terminal hides lines, it shows what is typed by itself.
+            // While the terminal hides lines, it echoes them itself.
             if let Some(terminal) = echo.as_mut().filter(|_| is_by_key) {
-                // A key that cannot be shown counts all the same.
+                // A key that cannot be echoed still counts.
                 let _ = terminal.write_all(shown);
             }
         };
@@ -251,14 +251,18 @@ pub(super) fn read_keys(is_terminal: bool, mut echo: Option<File>, to: &Sender<T
     }
 }
 
-/// What becomes readable when the terminal changes hands. Without it, that is noticed with the next key.
+/// A pipe that becomes readable when the terminal is taken or restored. Without it, the reader notices that at the
+/// next key.
 fn woken_by() -> Option<PipeReader> {
     let (reader, writer) = io::pipe().ok()?;
     WAKE.set(writer).ok().map(|()| reader)
 }
 
-/// Waits until something was typed, as long as it may.
-fn wait(patience: Option<Duration>, wake: Option<&mut PipeReader>) -> rustix::io::Result<Woken> {
+/// Waits until something is typed, or until the time is over.
+fn wait(
+    patience: Option<Duration>,
+    wake: Option<&mut PipeReader>,
+) -> rustix::io::Result<TerminalWake> {
     let patience = patience.and_then(|it| Timespec::try_from(it).ok());
     loop {
         let stdin = io::stdin();
@@ -266,18 +270,18 @@ fn wait(patience: Option<Duration>, wake: Option<&mut PipeReader>) -> rustix::io
         let woken = wake.as_deref().map(|it| PollFd::new(it, PollFlags::IN));
         let mut inputs: Vec<PollFd<'_>> = woken.into_iter().chain([typed]).collect();
         match poll(&mut inputs, patience.as_ref()) {
-            Ok(0) => return Ok(Woken::Idle),
+            Ok(0) => return Ok(TerminalWake::Idle),
             Ok(_) => {
                 let is_switched =
                     inputs.len() > 1 && inputs.first().is_some_and(|it| !it.revents().is_empty());
                 drop(inputs);
                 return Ok(match wake {
                     Some(wake) if is_switched => {
-                        // Once or several times: it is all the same.
+                        // One wake-up is enough for several switches.
                         let _ = wake.read(&mut [0; 64]);
-                        Woken::Switched
+                        TerminalWake::Switched
                     }
-                    _ => Woken::Typed,
+                    _ => TerminalWake::Typed,
                 });
             }
             Err(rustix::io::Errno::INTR) => {}

@@ -1,31 +1,31 @@
-//! When typed bytes can have come at the earliest (ruling 33). Pure: moments are arguments.
+//! The earliest moment at which typed bytes can have been typed (ruling 33). Pure: moments are arguments.
 //!
-//! Whoever reads bytes may be late. So at each moment that matters, such as the end of a question, somebody looks whether
-//! bytes lie unread ([`TypingClock::note`]): those that do were typed before it, whenever they are read. And a terminal
-//! that hides a line until Enter does not tell when the line was begun. It can have been begun as soon as the line
-//! before it had ended, and that is when it is dated.
+//! Bytes may be read late. So at each moment that matters, such as the end of a question, the program checks whether
+//! there are unread bytes ([`TypingClock::note`]): those were typed before that moment, whenever they are read. A
+//! terminal that hides a line until Enter does not tell when the line was begun. It can have been begun as soon as
+//! the line before it ended, so it is dated then.
 
 use std::time::Instant;
 
-/// Dates what is read.
+/// Dates the bytes that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TypingClock {
-    /// Nothing that has not been read yet was typed before this moment.
+    /// No unread byte was typed before this moment.
     since: Instant,
     /// How many moments were noted.
     noted: u64,
-    /// Whether bytes may lie unread that were there at a moment that was noted.
+    /// Whether there may be unread bytes that were already there at a noted moment.
     has_old: bool,
 }
 
 /// How bytes were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundBytes {
-    /// When it was seen that there are some.
+    /// When they were noticed.
     pub(super) at: Instant,
-    /// Whether they were there already, and not waited for.
+    /// Whether they were already there when the wait began.
     pub(super) were_there: bool,
-    /// Whether each byte could be read as soon as it was typed, all the while that it was waited for.
+    /// Whether each byte could be read as soon as it was typed, during the whole wait.
     pub(super) is_by_key: bool,
 }
 
@@ -34,7 +34,7 @@ impl TypingClock {
         TypingClock { since: now, noted: 0, has_old: false }
     }
 
-    /// Notes this moment, at which there was nothing unread or hidden, or there may have been something.
+    /// Notes this moment; `is_nothing_there` says that nothing was unread or hidden.
     pub(super) fn note(&mut self, at: Instant, is_nothing_there: bool) {
         self.noted += 1;
         if is_nothing_there {
@@ -44,14 +44,14 @@ impl TypingClock {
         }
     }
 
-    /// At this moment there was nothing to read, and nothing hidden. `before` is the clock before it was looked.
+    /// Records that nothing was unread or hidden at this moment. `before` is the clock before that check.
     pub(super) fn found_nothing(&mut self, before: TypingClock, at: Instant) {
         if self.noted == before.noted {
             (self.since, self.has_old) = (at, false);
         }
     }
 
-    /// When the bytes that were read now can have been typed at the earliest. `before` is the clock before they were
+    /// The earliest moment at which the bytes just read can have been typed. `before` is the clock before they were
     /// read, and `is_all` says whether nothing was left.
     pub(super) fn date(&mut self, before: TypingClock, found: FoundBytes, is_all: bool) -> Instant {
         let FoundBytes { at, were_there, is_by_key } = found;
@@ -73,18 +73,18 @@ mod tests {
 
     use super::*;
 
-    /// A clock that starts at second 0, and a way to count seconds.
+    /// A clock that starts at second 0, and a function that counts seconds.
     fn started() -> (TypingClock, impl Fn(u64) -> Instant) {
         let start = Instant::now();
         (TypingClock::new(start), move |second| start + Duration::from_secs(second))
     }
 
-    /// A key that was waited for.
+    /// A key that arrived during a wait.
     fn key(at: Instant) -> FoundBytes {
         FoundBytes { at, were_there: false, is_by_key: true }
     }
 
-    /// Reads at these seconds; the second at which each can have been begun.
+    /// Reads at these seconds; returns the earliest second at which each can have been begun.
     fn dated(reads: &[(u64, bool, bool)]) -> Vec<u64> {
         let (mut clock, second) = started();
         let date = |(at, were_there, is_by_key): &(u64, bool, bool)| {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_hidden_line_can_have_been_begun_as_soon_as_the_line_before_it_had_ended() {
         assert_eq!(dated(&[(10, false, false), (20, false, false)]), [0, 10]);
-        // Two lines at once: the second one can be as old as the first.
+        // Two lines at once: the second can be as old as the first.
         assert_eq!(dated(&[(10, false, false), (10, true, false), (30, true, false)]), [0, 10, 10]);
     }
 

@@ -7,33 +7,34 @@ use aaep::LanguageTag;
 use aaep_announce::device::{Device, Told, braille, lines, sounds, speech};
 use aaep_announce::{Announcer, Preferences};
 
-use crate::console::Failure;
-use crate::keyboard::BesideTyping;
-use crate::settings::{Notifications, Settings};
+use crate::console::CommandFailure;
+use crate::keyboard::TypingAwareWriter;
+use crate::settings::{NotificationStyle, UserSettings};
 use crate::stop::StopsWithReader;
 
-/// A device that says words, and who decides which.
-pub(crate) struct Channel {
+/// A device that says words, and the announcer that decides which.
+pub(crate) struct DeviceChannel {
     pub(crate) device: Device,
     pub(super) announcer: Announcer,
-    /// Whether it was told that the device takes no orders.
+    /// Whether the device's failure to take orders was already reported.
     pub(super) is_stuck: bool,
 }
 
-/// All devices.
-pub(crate) struct Devices {
-    pub(crate) channels: Vec<Channel>,
+/// All devices of one person.
+pub(crate) struct DeviceSet {
+    pub(crate) channels: Vec<DeviceChannel>,
     pub(super) sounds: Option<Device>,
-    /// Whether the lines stand in a terminal, where a screen reader speaks them by itself.
+    /// Whether the lines are on a terminal, where a screen reader speaks them by itself.
     pub(super) are_lines_on_screen: bool,
 }
 
-impl Devices {
-    /// Whether a device must stay silent because the same words come through the screen reader of the desktop, which would
+impl DeviceSet {
+    /// Whether a device must stay silent because the desktop's screen reader already gets the same words: it would
     /// speak the lines of the terminal as well.
-    pub(super) fn is_spoken_otherwise(&self, at: usize) -> bool {
-        let is_lines = |it: &Channel| it.device.name() == lines::NAME;
-        let is_desktop = |it: &Channel| it.device.name() == DESKTOP && it.announcer.is_working();
+    pub(super) fn is_spoken_by_desktop(&self, at: usize) -> bool {
+        let is_lines = |it: &DeviceChannel| it.device.name() == lines::NAME;
+        let is_desktop =
+            |it: &DeviceChannel| it.device.name() == DESKTOP && it.announcer.is_working();
         self.are_lines_on_screen
             && self.channels.get(at).is_some_and(is_lines)
             && self.channels.iter().any(is_desktop)
@@ -47,23 +48,23 @@ impl Devices {
     }
 }
 
-/// The name of the device that is the screen reader of the desktop, whether or not it is built in.
+/// The name of the desktop device, also in builds without it.
 const DESKTOP: &str = "desktop";
 
-/// Starts them.
+/// Starts the devices in the settings.
 pub(crate) fn start(
-    settings: &Settings,
+    settings: &UserSettings,
     is_json: bool,
     reports: &Sender<Told>,
-) -> Result<Devices, Failure> {
+) -> Result<DeviceSet, CommandFailure> {
     let mut devices = Vec::new();
     if settings.lines.on {
         let options = line_options(settings, is_json);
         let is_alone = !settings.speech.on && !settings.braille.on && !settings.desktop.on;
         let to: Box<dyn Write + Send> = if is_alone {
-            Box::new(StopsWithReader(BesideTyping(io::stdout())))
+            Box::new(StopsWithReader(TypingAwareWriter(io::stdout())))
         } else {
-            Box::new(BesideTyping(io::stdout()))
+            Box::new(TypingAwareWriter(io::stdout()))
         };
         devices
             .push(lines::start(to, options, reports.clone()).map_err(|error| no_thread(&error))?);
@@ -84,7 +85,7 @@ pub(crate) fn start(
     let sounds = sounds.transpose().map_err(|error| no_thread(&error))?;
     let channel = |(at, device): (usize, Device)| {
         let mut preferences = preferences(settings);
-        // One of them calls for sounds, so that nothing sounds twice.
+        // Only the first one plays sounds, so that nothing sounds twice.
         preferences.sounds = at == 0 && sounds.is_some();
         let mut announcer = Announcer::new(preferences);
         if device.name() == lines::NAME {
@@ -92,19 +93,19 @@ pub(crate) fn start(
         } else if device.name() == braille::NAME {
             announcer = announcer.with_context_on_request();
         }
-        Channel { device, announcer, is_stuck: false }
+        DeviceChannel { device, announcer, is_stuck: false }
     };
     let channels = devices.into_iter().enumerate().map(channel).collect();
     let are_lines_on_screen = !is_json && io::stdout().is_terminal();
-    Ok(Devices { channels, sounds, are_lines_on_screen })
+    Ok(DeviceSet { channels, sounds, are_lines_on_screen })
 }
 
-fn no_thread(error: &io::Error) -> Failure {
-    Failure::new(format!("the system gives no threads: {error}"), "Try again later.")
+fn no_thread(error: &io::Error) -> CommandFailure {
+    CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
 }
 
-/// What the person wants to hear.
-pub(crate) fn preferences(settings: &Settings) -> Preferences {
+/// The person's preferences from the settings.
+pub(crate) fn preferences(settings: &UserSettings) -> Preferences {
     let mut preferences = settings.listen.profile.preferences();
     if let Some(pace) = settings.listen.words_per_minute {
         preferences.words_per_minute = pace;
@@ -115,14 +116,14 @@ pub(crate) fn preferences(settings: &Settings) -> Preferences {
     preferences
 }
 
-fn line_options(settings: &Settings, is_json: bool) -> lines::LineOptions {
+fn line_options(settings: &UserSettings, is_json: bool) -> lines::LineOptions {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-    // A bell or a notification in a file is of no use to anyone.
+    // A bell or a notification is useless in a file.
     let is_terminal = io::stdout().is_terminal();
     let notifies = match settings.lines.notifications {
-        Notifications::None => None,
-        Notifications::Osc9 => Some(lines::Notification::Osc9),
-        Notifications::Osc777 => Some(lines::Notification::Osc777),
+        NotificationStyle::None => None,
+        NotificationStyle::Osc9 => Some(lines::Notification::Osc9),
+        NotificationStyle::Osc777 => Some(lines::Notification::Osc777),
     };
     lines::LineOptions {
         is_json,
@@ -136,15 +137,16 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// What the settings say of speech.
-pub(crate) fn speech_settings(settings: &Settings) -> Result<speech::Settings, Failure> {
+/// The speech device's settings.
+pub(crate) fn speech_settings(settings: &UserSettings) -> Result<speech::Settings, CommandFailure> {
     let own = &settings.speech;
     let look_up = |name: &str| match &own.address {
         Some(address) if name == "SPEECHD_ADDRESS" => Some(address.clone()),
         _ => variable(name),
     };
     let next = "Set address in the table speech with: aaep config edit";
-    let address = speech::address(look_up).map_err(|what| Failure::of_sentences(&what, next))?;
+    let address =
+        speech::address(look_up).map_err(|what| CommandFailure::of_sentences(&what, next))?;
     let mut wanted = speech::Settings::new(address);
     "aaep listen".clone_into(&mut wanted.user);
     wanted.module.clone_from(&own.module);
@@ -154,15 +156,18 @@ pub(crate) fn speech_settings(settings: &Settings) -> Result<speech::Settings, F
     Ok(wanted)
 }
 
-/// What the settings say of braille.
-pub(crate) fn braille_settings(settings: &Settings) -> Result<braille::Settings, Failure> {
+/// The braille device's settings.
+pub(crate) fn braille_settings(
+    settings: &UserSettings,
+) -> Result<braille::Settings, CommandFailure> {
     let own = &settings.braille;
     let look_up = |name: &str| match &own.address {
         Some(address) if name == "BRLAPI_HOST" => Some(address.clone()),
         _ => variable(name),
     };
     let next = "Set address in the table braille with: aaep config edit";
-    let address = braille::address(look_up).map_err(|what| Failure::of_sentences(&what, next))?;
+    let address =
+        braille::address(look_up).map_err(|what| CommandFailure::of_sentences(&what, next))?;
     let mut wanted = braille::Settings::new(address);
     wanted.terminal = braille::terminal(variable);
     wanted.cells_per_second = (own.cells_per_second > 0).then_some(own.cells_per_second);
@@ -176,27 +181,30 @@ pub(crate) fn braille_settings(settings: &Settings) -> Result<braille::Settings,
     Ok(wanted)
 }
 
-/// Starts the device for the screen reader of the desktop, at the pace of the person.
+/// Starts the device for the desktop's screen reader, at the person's pace.
 #[cfg(feature = "desktop")]
 #[expect(clippy::unnecessary_wraps, reason = "a program that was built without it cannot")]
 pub(crate) fn start_desktop(
-    settings: &Settings,
+    settings: &UserSettings,
     reports: &Sender<Told>,
-) -> Result<io::Result<Device>, Failure> {
+) -> Result<io::Result<Device>, CommandFailure> {
     use aaep_announce::device::desktop;
     let wanted = desktop::Settings::new(preferences(settings).pace());
     Ok(desktop::start(wanted, reports.clone()))
 }
 
-/// This program was built without that device.
+/// Fails: this program was built without that device.
 #[cfg(not(feature = "desktop"))]
-pub(crate) fn start_desktop(_: &Settings, _: &Sender<Told>) -> Result<io::Result<Device>, Failure> {
+pub(crate) fn start_desktop(
+    _: &UserSettings,
+    _: &Sender<Told>,
+) -> Result<io::Result<Device>, CommandFailure> {
     let what = "this aaep was built without the screen reader of the desktop";
-    Err(Failure::new(what, "Build it with: cargo build --release --features desktop"))
+    Err(CommandFailure::new(what, "Build it with: cargo build --release --features desktop"))
 }
 
-/// What the settings say of sounds.
-pub(crate) fn sound_settings(settings: &Settings) -> sounds::Settings {
+/// The sound device's settings.
+pub(crate) fn sound_settings(settings: &UserSettings) -> sounds::Settings {
     let own = &settings.sounds;
     sounds::Settings {
         needs_you: own.needs_you.clone(),

@@ -1,6 +1,6 @@
-//! What the person tells agents while listening: to go on in another way, to begin something, or to stop.
+//! Instructions to agents while listening: to continue differently, to begin something, or to stop.
 //!
-//! No agent is forced: it answers with events. Nothing of this answers a question.
+//! No agent is forced: it responds with events. An instruction never answers a question.
 
 use std::collections::VecDeque;
 
@@ -8,39 +8,39 @@ use aaep::printable;
 use aaep_announce::{HubNumber, Input, KnownAgent};
 use aaep_subscriber::{Instruction, SayError};
 
-use super::room::{Came, Room};
+use super::room::{ListeningRoom, RoomUpdate};
 use crate::english::telling;
 
-/// How many things may be on their way to agents at once.
-const MAX_ON_THEIR_WAY: usize = 16;
+/// How many instructions may be pending at the same time.
+const MAX_PENDING: usize = 16;
 
-/// How much can be told an agent at once, in bytes.
+/// The longest instruction, in bytes.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// How many agents are named where it is not clear which one is meant.
+/// How many agents are named when it is unclear which one is meant.
 const MAX_NAMED: usize = 8;
 
-/// Something that an agent is told, until it is known whether it takes it.
+/// An instruction whose result is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OnItsWay {
+pub(super) struct PendingInstruction {
     hub: HubNumber,
     label: String,
     agent_id: String,
     instruction: Instruction,
 }
 
-/// Which agent is meant.
+/// The agent that the person means.
 #[derive(Debug, PartialEq, Eq)]
-enum Meant<'a, 't> {
-    /// This one, and what follows its name.
+enum AddressedAgent<'a, 't> {
+    /// This one, and the words after its name.
     One(&'a KnownAgent, &'t str),
-    /// One of these.
+    /// Any of these.
     Several(Vec<&'a str>),
     Nobody,
 }
 
-/// The agent whose name stands first. The longest name counts, and of several sessions the one that goes on.
-fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> Meant<'a, 't> {
+/// The agent whose name comes first. The longest name wins, and of several sessions the live one.
+fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> AddressedAgent<'a, 't> {
     let typed = typed.trim();
     let named = |agent: &'a KnownAgent| {
         let names = [&agent.label, &agent.name, &agent.agent_id];
@@ -49,23 +49,23 @@ fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> Meant<'a, 't> {
     };
     let found: Vec<(usize, &KnownAgent)> = agents.iter().filter_map(named).collect();
     let Some(longest) = found.iter().map(|(length, _)| *length).max() else {
-        return Meant::Nobody;
+        return AddressedAgent::Nobody;
     };
     let of_it = found.into_iter().filter(|(length, _)| *length == longest).map(|(_, it)| it);
     let (live, over): (Vec<_>, Vec<_>) = of_it.partition(|it| it.is_live);
     let rest = typed.get(longest..).unwrap_or_default();
     let rest = rest.trim_start_matches([':', ',']).trim();
-    let Some(first) = live.first().or(over.first()) else { return Meant::Nobody };
+    let Some(first) = live.first().or(over.first()) else { return AddressedAgent::Nobody };
     let is_same = |it: &&KnownAgent| (it.hub, &it.agent_id) == (first.hub, &first.agent_id);
-    // Another agent of the same name must not get what is meant for one that rests.
+    // Another agent with the same name must not get what is meant for an idle one.
     if live.len() < 2 && live.iter().chain(&over).all(is_same) {
-        return Meant::One(first, rest);
+        return AddressedAgent::One(first, rest);
     }
     let several = if live.len() < 2 { live.iter().chain(&over) } else { live.iter().chain(&[]) };
-    Meant::Several(several.map(|it| it.label.as_str()).collect())
+    AddressedAgent::Several(several.map(|it| it.label.as_str()).collect())
 }
 
-/// How many bytes of the words are this name, if they begin with it as a word.
+/// The length of this name in bytes, if the words begin with it as a whole word.
 fn named_first(typed: &str, name: &str) -> Option<usize> {
     let name = name.trim();
     let head = typed.get(..name.len()).filter(|_| !name.is_empty())?;
@@ -74,12 +74,12 @@ fn named_first(typed: &str, name: &str) -> Option<usize> {
     (is_whole && head.to_lowercase() == name.to_lowercase()).then_some(name.len())
 }
 
-impl Room {
-    /// The person tells an agent something: in its session if one goes on, or else to begin something.
+impl ListeningRoom {
+    /// Tells an agent something: in its live session if there is one, otherwise to begin something.
     pub(super) fn tell_agent(&mut self, typed: &str) {
         let agents = self.agents();
         let (agent, words) = match meant(&agents, typed) {
-            Meant::One(agent, words) => (agent, words),
+            AddressedAgent::One(agent, words) => (agent, words),
             other => return self.reply(&not_meant("tell", typed, &other, &agents)),
         };
         if words.is_empty() {
@@ -98,19 +98,19 @@ impl Room {
         self.instruct(agent, instruction);
     }
 
-    /// The person wants an agent to stop what it does.
+    /// Asks an agent to stop.
     pub(super) fn cancel_agent(&mut self, typed: &str) {
         let agents = self.agents();
         match meant(&agents, typed) {
-            Meant::One(agent, "") if agent.is_live => {
+            AddressedAgent::One(agent, "") if agent.is_live => {
                 let session_id = agent.session_id.clone();
                 self.instruct(agent, Instruction::Cancel { session_id });
             }
-            Meant::One(agent, "") => {
+            AddressedAgent::One(agent, "") => {
                 let what = telling::nothing_to_cancel(&agent.label);
                 self.reply(&printable(&what));
             }
-            Meant::One(agent, _) => {
+            AddressedAgent::One(agent, _) => {
                 let what = telling::not_cancelled(&agent.label);
                 self.reply(&printable(&what));
             }
@@ -119,10 +119,10 @@ impl Room {
     }
 
     fn instruct(&mut self, agent: &KnownAgent, instruction: Instruction) {
-        if self.on_their_way.len() >= MAX_ON_THEIR_WAY {
+        if self.pending_instructions.len() >= MAX_PENDING {
             return self.reply(telling::TOO_MUCH);
         }
-        self.send_instruction(OnItsWay {
+        self.send_instruction(PendingInstruction {
             hub: agent.hub,
             label: agent.label.clone(),
             agent_id: agent.agent_id.clone(),
@@ -130,24 +130,24 @@ impl Room {
         });
     }
 
-    fn send_instruction(&mut self, told: OnItsWay) {
+    fn send_instruction(&mut self, told: PendingInstruction) {
         let Some(voice) = self.hubs.voice(told.hub) else {
             return self.reply(telling::NO_LINE);
         };
         let (hub, instruction) = (told.hub, told.instruction.clone());
-        self.on_their_way.push_back(told);
-        let came = self.came.0.clone();
+        self.pending_instructions.push_back(told);
+        let updates = self.updates.0.clone();
         tokio::spawn(async move {
             if let Err(error) = voice.instruct(instruction).await {
-                // If nobody listens any more, nobody needs to know.
-                let _ = came.send(Came::NotInstructed(hub, error)).await;
+                // If the listening has ended, this does not matter.
+                let _ = updates.send(RoomUpdate::NotInstructed(hub, error)).await;
             }
         });
     }
 
-    /// An agent has got what it was told last.
+    /// Handles an agent's acceptance of its last instruction.
     pub(super) fn instructed(&mut self, hub: HubNumber) {
-        let Some(told) = take_first(&mut self.on_their_way, hub) else { return };
+        let Some(told) = take_first(&mut self.pending_instructions, hub) else { return };
         let what = match told.instruction {
             Instruction::Prompt { .. } => telling::told_to_begin(&told.label),
             Instruction::Steer { .. } => telling::told(&told.label),
@@ -156,13 +156,13 @@ impl Room {
         self.tell_all(&Input::Requested(&printable(&what)));
     }
 
-    /// An agent does not take what it was told last. What it cannot be told in its session, it is told as something new.
+    /// Handles an agent's refusal of its last instruction. If it cannot be steered, it is prompted instead.
     pub(super) fn not_accepted(&mut self, hub: HubNumber) -> bool {
-        let Some(told) = take_first(&mut self.on_their_way, hub) else { return false };
+        let Some(told) = take_first(&mut self.pending_instructions, hub) else { return false };
         if let Instruction::Steer { text, .. } = told.instruction {
             let agent_id = Some(told.agent_id.clone());
             let instruction = Instruction::Prompt { agent_id, text };
-            self.send_instruction(OnItsWay { instruction, ..told });
+            self.send_instruction(PendingInstruction { instruction, ..told });
             return true;
         }
         let what = telling::not_taken(&told.label);
@@ -170,30 +170,38 @@ impl Room {
         true
     }
 
-    /// Something did not go out to an agent.
+    /// Handles an instruction that could not be sent.
     pub(super) fn not_instructed(&mut self, hub: HubNumber, error: &SayError) {
-        if let Some(told) = take_first(&mut self.on_their_way, hub) {
+        if let Some(told) = take_first(&mut self.pending_instructions, hub) {
             let what = telling::not_told(&told.label, &error.to_string());
             self.tell_all(&Input::Requested(&printable(&what)));
         }
     }
 
-    /// The line to a hub broke: nobody knows what became of what was on its way.
+    /// Forgets the pending instructions of a hub whose link broke: their results are unknown.
     pub(super) fn forget_instructions(&mut self, hub: HubNumber) {
-        self.on_their_way.retain(|it| it.hub != hub);
+        self.pending_instructions.retain(|it| it.hub != hub);
     }
 }
 
-fn take_first(on_their_way: &mut VecDeque<OnItsWay>, hub: HubNumber) -> Option<OnItsWay> {
-    let at = on_their_way.iter().position(|it| it.hub == hub)?;
-    on_their_way.remove(at)
+fn take_first(
+    pending_instructions: &mut VecDeque<PendingInstruction>,
+    hub: HubNumber,
+) -> Option<PendingInstruction> {
+    let at = pending_instructions.iter().position(|it| it.hub == hub)?;
+    pending_instructions.remove(at)
 }
 
-/// What is said where it is not clear which agent is meant.
-fn not_meant(verb: &str, typed: &str, meant: &Meant<'_, '_>, agents: &[KnownAgent]) -> String {
+/// What to say when it is unclear which agent is meant.
+fn not_meant(
+    verb: &str,
+    typed: &str,
+    meant: &AddressedAgent<'_, '_>,
+    agents: &[KnownAgent],
+) -> String {
     let live = agents.iter().filter(|it| it.is_live).map(|it| it.label.as_str());
     let (what, names): (String, Vec<&str>) = match meant {
-        Meant::Several(names) => (telling::SEVERAL_CALLED_SO.to_owned(), names.clone()),
+        AddressedAgent::Several(names) => (telling::SEVERAL_CALLED_SO.to_owned(), names.clone()),
         _ if typed.trim().is_empty() => (telling::name_an_agent(verb), live.collect()),
         _ => (telling::NONE_CALLED_SO.to_owned(), live.collect()),
     };
@@ -226,38 +234,41 @@ mod tests {
             agent("c", "Coder in work/shop", "Coder in work/shop", true),
         ];
         let found = |typed| match meant(&agents, typed) {
-            Meant::One(agent, rest) => Some((agent.session_id.as_str(), rest.to_owned())),
+            AddressedAgent::One(agent, rest) => Some((agent.session_id.as_str(), rest.to_owned())),
             _ => None,
         };
         assert_eq!(found("coder 2 run the tests"), Some(("sess_b", "run the tests".to_owned())));
         assert_eq!(found("Coder in work/shop: Stop."), Some(("sess_c", "Stop.".to_owned())));
         assert_eq!(found(" Coder 1"), Some(("sess_a", String::new())));
-        assert_eq!(meant(&agents, "coder run"), Meant::Several(vec!["Coder 1", "Coder 2"]));
-        assert_eq!(meant(&agents, "Coders run"), Meant::Nobody);
-        assert_eq!(meant(&agents, ""), Meant::Nobody);
+        assert_eq!(
+            meant(&agents, "coder run"),
+            AddressedAgent::Several(vec!["Coder 1", "Coder 2"])
+        );
+        assert_eq!(meant(&agents, "Coders run"), AddressedAgent::Nobody);
+        assert_eq!(meant(&agents, ""), AddressedAgent::Nobody);
     }
 
     #[test]
     fn of_several_sessions_the_one_that_goes_on_is_meant() {
         let agents = [agent("a", "Mail", "Mail", false), agent("b", "Mail", "Mail", true)];
-        assert_eq!(meant(&agents, "mail sort"), Meant::One(&agents[1], "sort"));
+        assert_eq!(meant(&agents, "mail sort"), AddressedAgent::One(&agents[1], "sort"));
         let over = [agent("b", "Mail", "Mail", false), agent("a", "Mail", "Mail", false)];
-        assert_eq!(meant(&over, "mail sort"), Meant::One(&over[0], "sort"));
+        assert_eq!(meant(&over, "mail sort"), AddressedAgent::One(&over[0], "sort"));
     }
 
     #[test]
     fn another_agent_of_the_same_name_does_not_get_what_is_meant_for_one_that_rests() {
         let rogue = KnownAgent { agent_id: "zz".to_owned(), ..agent("b", "Mail", "Mail 2", true) };
         let agents = [agent("a", "Mail", "Mail", false), rogue];
-        assert_eq!(meant(&agents, "mail 1234"), Meant::Several(vec!["Mail 2", "Mail"]));
-        assert_eq!(meant(&agents, "mail 2 1234"), Meant::One(&agents[1], "1234"));
+        assert_eq!(meant(&agents, "mail 1234"), AddressedAgent::Several(vec!["Mail 2", "Mail"]));
+        assert_eq!(meant(&agents, "mail 2 1234"), AddressedAgent::One(&agents[1], "1234"));
     }
 
     #[test]
     fn whoever_is_not_clear_is_told_nothing() {
         let agents = [agent("a", "Coder", "Coder\u{1b}[2J", true)];
         for typed in ["", "Loom do it"] {
-            let said = not_meant("cancel", typed, &Meant::Nobody, &agents);
+            let said = not_meant("cancel", typed, &AddressedAgent::Nobody, &agents);
             assert!(said.ends_with("Nobody was told anything."), "{said}");
             assert!(!said.contains('\u{1b}'), "{said}");
         }

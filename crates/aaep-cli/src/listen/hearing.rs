@@ -1,4 +1,4 @@
-//! What comes from the hubs, and what it means for the person.
+//! Handles the news from the hubs.
 
 use std::process::ExitCode;
 
@@ -8,63 +8,63 @@ use aaep_subscriber::{Ended, News, Voice};
 use tokio::time::timeout;
 
 use super::GOODBYE;
-use super::reaching::FromHub;
-use super::room::Room;
-use crate::console::{self, COULD_NOT, Failure};
+use super::reaching::HubSignal;
+use super::room::ListeningRoom;
+use crate::console::{self, COULD_NOT, CommandFailure};
 use crate::english;
-use crate::hubs::Hub;
+use crate::hubs::HubTarget;
 
-/// A hub, and how it stands with it.
-struct Line {
-    hub: Hub,
+/// A hub and the state of the link to it.
+struct HubLink {
+    hub: HubTarget,
     voice: Option<Voice>,
-    /// Whether the person was told that it could not be reached, or that it is gone.
+    /// Whether the person was told that the hub could not be reached or is gone.
     is_missed: bool,
-    /// Whether the person was told that the line broke.
+    /// Whether the person was told that the link broke.
     is_broken: bool,
     is_over: bool,
 }
 
 /// All hubs that are listened to.
-pub(super) struct Hubs {
-    lines: Vec<Line>,
+pub(super) struct ListenedHubs {
+    links: Vec<HubLink>,
     exit_code: u8,
 }
 
-impl Hubs {
-    pub(super) fn new(hubs: Vec<Hub>) -> Self {
-        let line =
-            |hub| Line { hub, voice: None, is_missed: false, is_broken: false, is_over: false };
-        Hubs { lines: hubs.into_iter().map(line).collect(), exit_code: 0 }
+impl ListenedHubs {
+    pub(super) fn new(hubs: Vec<HubTarget>) -> Self {
+        let link =
+            |hub| HubLink { hub, voice: None, is_missed: false, is_broken: false, is_over: false };
+        ListenedHubs { links: hubs.into_iter().map(link).collect(), exit_code: 0 }
     }
 
     pub(super) fn are_several(&self) -> bool {
-        self.lines.len() > 1
+        self.links.len() > 1
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.lines.iter().map(|it| it.hub.name.clone()).collect()
+        self.links.iter().map(|it| it.hub.name.clone()).collect()
     }
 
     pub(super) fn address(&self, hub: HubNumber) -> &str {
-        self.lines.get(hub).map_or("", |it| &it.hub.address)
+        self.links.get(hub).map_or("", |it| &it.hub.address)
     }
 
-    /// Says something to a hub, as long as there is a line to it.
+    /// A handle for sending to a hub, as long as there is a link to it.
     pub(super) fn voice(&self, hub: HubNumber) -> Option<Voice> {
-        self.lines.get(hub)?.voice.clone()
+        self.links.get(hub)?.voice.clone()
     }
 
-    /// A sentence that says which hub it is about, where there are several.
+    /// Adds the hub's name to a sentence, if there are several hubs.
     pub(super) fn about(&self, hub: HubNumber, sentence: &str) -> String {
-        let line = self.lines.get(hub).filter(|_| self.are_several());
-        line.map_or_else(|| sentence.to_owned(), |it| format!("{}: {sentence}", it.hub.name))
+        let link = self.links.get(hub).filter(|_| self.are_several());
+        link.map_or_else(|| sentence.to_owned(), |it| format!("{}: {sentence}", it.hub.name))
     }
 
-    /// Says goodbye to all of them.
+    /// Closes all subscriptions.
     pub(super) async fn close(&self) {
         let closing: Vec<_> = self
-            .lines
+            .links
             .iter()
             .filter_map(|it| it.voice.clone())
             .map(|voice| tokio::spawn(async move { voice.close(None).await }))
@@ -74,30 +74,30 @@ impl Hubs {
                 let _ = closing.await;
             }
         };
-        // A goodbye that cannot be said in time is one without a word.
+        // If the goodbye takes too long, leave without it.
         let _ = timeout(GOODBYE, all).await;
     }
 }
 
-impl Room {
-    /// Something came from a hub. Says with which code to end, if nothing more comes from any.
-    pub(super) fn hub_says(&mut self, hub: HubNumber, from: FromHub) -> Option<ExitCode> {
-        let line = self.hubs.lines.get_mut(hub)?;
+impl ListeningRoom {
+    /// Handles a signal from a hub. Returns the exit code if no hub will send anything more.
+    pub(super) fn hub_says(&mut self, hub: HubNumber, from: HubSignal) -> Option<ExitCode> {
+        let link = self.hubs.links.get_mut(hub)?;
         match from {
-            FromHub::Reached(voice) => {
-                line.voice = Some(voice);
-                if std::mem::replace(&mut line.is_missed, false) {
+            HubSignal::Reached(voice) => {
+                link.voice = Some(voice);
+                if std::mem::replace(&mut link.is_missed, false) {
                     self.tell_from(hub, &Input::HubNotice(english::hubs::HUB_IS_THERE));
                 }
             }
-            FromHub::NotReached(failure) => {
-                // That one is gone was told already.
-                if !std::mem::replace(&mut line.is_missed, true) {
+            HubSignal::NotReached(failure) => {
+                // The person was already told that the hub is gone.
+                if !std::mem::replace(&mut link.is_missed, true) {
                     let what = english::hubs::not_reached(&in_short(&failure));
                     self.tell_from(hub, &Input::HubNotice(&what));
                 }
             }
-            FromHub::News(news) => match *news {
+            HubSignal::News(news) => match *news {
                 News::Ended(why) => return self.ended(hub, &why),
                 news => self.hear(hub, news),
             },
@@ -105,24 +105,24 @@ impl Room {
         None
     }
 
-    /// The person is told which hubs are neither there nor known to be missing.
+    /// Tells the person which hubs are neither reached nor known to be missing.
     pub(super) fn tell_pending(&mut self) {
-        for hub in 0..self.hubs.lines.len() {
-            let Some(line) = self.hubs.lines.get_mut(hub) else { return };
-            if line.voice.is_none() && !std::mem::replace(&mut line.is_missed, true) {
+        for hub in 0..self.hubs.links.len() {
+            let Some(link) = self.hubs.links.get_mut(hub) else { return };
+            if link.voice.is_none() && !std::mem::replace(&mut link.is_missed, true) {
                 self.tell_from(hub, &Input::HubNotice(english::hubs::NOT_ANSWERED_YET));
             }
         }
     }
 
-    /// A subscription is over. The others go on.
+    /// Handles the end of a subscription. The others continue.
     fn ended(&mut self, hub: HubNumber, why: &Ended) -> Option<ExitCode> {
         let is_only = !self.hubs.are_several();
-        let line = self.hubs.lines.get_mut(hub)?;
-        // A hub that closes in order may be there again soon.
+        let link = self.hubs.links.get_mut(hub)?;
+        // A hub that closes in order may be back soon.
         let comes_back = matches!(why, Ended::ClosedByProducer(_)) && !is_only;
-        (line.voice, line.is_broken, line.is_over) = (None, false, !comes_back);
-        line.is_missed = comes_back;
+        (link.voice, link.is_broken, link.is_over) = (None, false, !comes_back);
+        link.is_missed = comes_back;
         let mut what = why.to_string();
         if comes_back {
             what = english::hubs::over_and_tried_again(&what);
@@ -134,9 +134,9 @@ impl Room {
         if !matches!(why, Ended::Closed | Ended::ClosedByProducer(_)) {
             self.hubs.exit_code = COULD_NOT;
             let what = self.hubs.about(hub, &what);
-            console::complain(&Failure::of_sentences(&what, "Listen again later."));
+            console::complain(&CommandFailure::of_sentences(&what, "Listen again later."));
         }
-        let are_all_over = self.hubs.lines.iter().all(|it| it.is_over);
+        let are_all_over = self.hubs.links.iter().all(|it| it.is_over);
         are_all_over.then(|| ExitCode::from(self.hubs.exit_code))
     }
 
@@ -148,9 +148,9 @@ impl Room {
             }
             News::Ask(ask) => {
                 self.was_heard(hub, ask.event());
-                self.asked(hub, ask);
+                self.receive_ask(hub, ask);
             }
-            News::AskEnded(ask) => self.over(hub, &ask),
+            News::AskEnded(ask) => self.ask_ended(hub, &ask),
             News::AskTimeChanged(ask) => {
                 if let Some(number) = self.open.number_of(hub, &ask) {
                     let wanted = self.timed.take_if(|(timed, _)| *timed == number);
@@ -165,15 +165,15 @@ impl Room {
             News::Gap { session_id, missed, .. } => {
                 self.tell_from(hub, &Input::Gap { session_id: &session_id, missed });
             }
-            News::Reconnecting { .. } => self.line(hub, true),
-            News::Reconnected => self.line(hub, false),
+            News::Reconnecting { .. } => self.link_changed(hub, true),
+            News::Reconnected => self.link_changed(hub, false),
             News::Instructed { .. } => self.instructed(hub),
             News::LeftOut { count } => self.tell_from(hub, &Input::LeftOut(count)),
             News::Refused { error, message } => self.refused(hub, &error, &message),
             News::WithoutHandshake => {
                 self.tell_from(hub, &Input::HubNotice(english::hubs::WITHOUT_HANDSHAKE));
             }
-            // New terms are as good as the old ones, and broken rules are nothing for ears.
+            // New terms need no notice, and violations are not told to the person.
             _ => {}
         }
     }
@@ -184,10 +184,10 @@ impl Room {
         }
     }
 
-    /// The line to a hub broke or is back. That it is tried again and again is told once.
-    fn line(&mut self, hub: HubNumber, is_broken: bool) {
-        let Some(line) = self.hubs.lines.get_mut(hub) else { return };
-        if std::mem::replace(&mut line.is_broken, is_broken) == is_broken && is_broken {
+    /// Handles a broken or restored link. Repeated attempts to reconnect are told only once.
+    fn link_changed(&mut self, hub: HubNumber, is_broken: bool) {
+        let Some(link) = self.hubs.links.get_mut(hub) else { return };
+        if std::mem::replace(&mut link.is_broken, is_broken) == is_broken && is_broken {
             return;
         }
         if is_broken {
@@ -197,7 +197,7 @@ impl Room {
         self.tell_from(hub, &input);
     }
 
-    /// The hub did not take something. What becomes of answers is told by their questions.
+    /// Handles a refusal by the hub. The results of answers are told with their asks instead.
     fn refused(&mut self, hub: HubNumber, error: &str, message: &str) {
         let timed = self.timed.map(|(number, _)| number);
         let timed = timed.filter(|it| self.open.get(*it).is_some_and(|it| it.hub == hub));
@@ -211,12 +211,13 @@ impl Room {
             let what = english::hubs::time_not_changed(number);
             self.tell_all(&Input::Notice(&what));
         }
-        // A hub that counts the time from when it asked does not want to know when that was heard.
+        // Other refusals, such as that of a presentation notice by a hub that counts from when it asked, need no
+        // words.
     }
 }
 
-/// The first sentence of why a hub could not be reached, without numbers of the system.
-fn in_short(failure: &Failure) -> String {
+/// The first sentence of a failure to reach a hub, without system error numbers.
+fn in_short(failure: &CommandFailure) -> String {
     let first = failure.what().split(". ").next().unwrap_or_default();
     first.split(" (os error").next().unwrap_or_default().to_owned()
 }

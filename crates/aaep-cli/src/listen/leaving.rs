@@ -1,7 +1,7 @@
-//! How far the person was told: remembered for when they come back, and told when they are back.
+//! Remembers how far the person was told, and tells them what they missed when they are back.
 //!
-//! The file is written at most once a second while things are told, and once more at the end. A file that cannot be
-//! written is complained about once and keeps nothing from the person.
+//! The file is written at most once a second while things are told, and once more at the end. If it cannot be
+//! written, that is reported once, and the person still hears everything.
 
 use std::fs::File;
 use std::thread;
@@ -11,44 +11,45 @@ use aaep::Event;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::room::{Came, Room};
-use crate::console::{self, Failure};
+use super::room::{ListeningRoom, RoomUpdate};
+use crate::console::{self, CommandFailure};
 use crate::english;
-use crate::hubs::Hub;
+use crate::hubs::HubTarget;
 use crate::keys::now_unix_ms;
 use crate::replay;
-use crate::replay::place::{self, Place, PlacesFile};
-use crate::settings::Settings;
+use crate::replay::place::{self, ListeningPlace, PlacesFile};
+use crate::settings::UserSettings;
 
-/// The file is written at most once in this time.
+/// The shortest time between two writes of the file.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is tried to say that someone listens, and how long is waited in between.
+/// How often to try to take the lock for a hub, and how long to wait between tries.
 const TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How long the last write may take, should another program hold the file.
+/// How long the last write may take if another program holds the file.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where the person is.
-pub(super) struct Leaving {
+/// How far the person was told by one hub.
+pub(super) struct LeavingRecord {
     address: String,
     token: Option<String>,
-    settings: Settings,
-    /// Where it is kept; nowhere if another program listens to the same hub and keeps it, or if it cannot be kept.
+    settings: UserSettings,
+    /// The file and the lock; `None` if another program listens to the same hub and keeps the place, or if it cannot
+    /// be kept.
     kept: Option<(PlacesFile, File)>,
-    /// What was heard from the hub.
-    heard: Place,
-    /// As much of it as was told.
-    told: Place,
+    /// How far the hub's events were received.
+    heard: ListeningPlace,
+    /// How far they were told.
+    told: ListeningPlace,
     is_all_told: bool,
     is_kept: bool,
     last_kept: Option<Instant>,
 }
 
-impl Leaving {
+impl LeavingRecord {
     /// The person begins to listen.
-    pub(super) fn begin(hub: &Hub, settings: &Settings) -> Self {
+    pub(super) fn begin(hub: &HubTarget, settings: &UserSettings) -> Self {
         let address = hub.address.as_str();
         let now = now_unix_ms();
         let begun = hold(address).and_then(|lock| {
@@ -63,9 +64,9 @@ impl Leaving {
         });
         let (kept, place) = match begun {
             Some((file, lock, place)) => (Some((file, lock)), place),
-            None => (None, Place::at(now)),
+            None => (None, ListeningPlace::at(now)),
         };
-        Leaving {
+        LeavingRecord {
             address: address.to_owned(),
             token: hub.token.clone(),
             settings: settings.clone(),
@@ -78,13 +79,13 @@ impl Leaving {
         }
     }
 
-    /// An event came. It is told when [`Leaving::told`] says so.
+    /// Notes a received event. It counts as told when [`LeavingRecord::told`] is called.
     pub(super) fn heard(&mut self, event: &Event) {
         self.heard.hear(now_unix_ms(), event);
         self.is_all_told = false;
     }
 
-    /// Everything that came was told.
+    /// Notes that everything received was told.
     pub(super) fn told(&mut self) {
         if !std::mem::replace(&mut self.is_all_told, true) {
             self.told = self.heard.clone();
@@ -92,14 +93,14 @@ impl Leaving {
         }
     }
 
-    /// When there is something to be written.
+    /// When the file must be written next.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_waiting = self.kept.is_some() && !self.is_kept;
         let due = || self.last_kept.map_or_else(Instant::now, |last| last + PAUSE);
         is_waiting.then(due)
     }
 
-    /// Writes it, if it is time. The disk is waited for elsewhere.
+    /// Writes the file if it is time. A background task waits for the disk.
     pub(super) fn keep(&mut self) {
         if self.due().is_some_and(|due| due <= Instant::now()) {
             self.write();
@@ -121,14 +122,14 @@ impl Leaving {
     pub(super) async fn end(&mut self) {
         self.told.at_unix_ms = now_unix_ms();
         if let Some(writing) = self.write() {
-            // Where they left is then where it was written last.
+            // If it takes too long, the last written place counts.
             let _ = timeout(PATIENCE, writing).await;
         }
     }
 }
 
-/// Says that someone listens here. A program that only looks whether somebody does lets go at once.
-fn hold(address: &str) -> Result<Option<File>, Failure> {
+/// Takes the lock that marks a listener at this hub. A program that only checks for a listener releases it at once.
+fn hold(address: &str) -> Result<Option<File>, CommandFailure> {
     for _ in 0..TRIES {
         if let Some(held) = place::listen(address)? {
             return Ok(Some(held));
@@ -138,8 +139,8 @@ fn hold(address: &str) -> Result<Option<File>, Failure> {
     Ok(None)
 }
 
-impl Room {
-    /// The person goes away while listening goes on.
+impl ListeningRoom {
+    /// The person goes away while the program keeps listening.
     pub(super) fn away(&mut self) {
         let now = now_unix_ms();
         let mut is_remembered = true;
@@ -164,29 +165,29 @@ impl Room {
         });
     }
 
-    /// The person wants to hear what happened since they left. The hubs are asked elsewhere, one after the other.
+    /// Tells the person what happened since they left. A background task queries the hubs one after the other.
     pub(super) fn recall(&mut self) {
         let hubs: Vec<_> = self
             .leaving
             .iter()
             .map(|it| (it.address.clone(), it.token.clone(), it.settings.clone()))
             .collect();
-        let came = self.came.0.clone();
+        let updates = self.updates.0.clone();
         tokio::spawn(async move {
             for (address, token, settings) in hubs {
                 let recalling = spawn_blocking(move || {
                     replay::since_left(&address, token.as_deref(), &settings)
                 });
                 if let Ok(recalled) = recalling.await {
-                    // If nobody listens any more, nobody needs to know.
-                    let _ = came.send(Came::Recalled(recalled)).await;
+                    // If the listening has ended, this does not matter.
+                    let _ = updates.send(RoomUpdate::Recalled(recalled)).await;
                 }
             }
         });
     }
 
-    /// Tells it.
-    pub(super) fn recalled(&mut self, recalled: Result<Vec<String>, Failure>) {
+    /// Tells the result of `recall`.
+    pub(super) fn recalled(&mut self, recalled: Result<Vec<String>, CommandFailure>) {
         match recalled {
             Ok(lines) => lines.iter().for_each(|line| self.reply(line)),
             Err(failure) => self.reply(&failure.to_string()),

@@ -1,7 +1,7 @@
-//! Which question typed words can be meant for (ruling 33). Pure: time is an argument.
+//! Decides which ask typed words can refer to (ruling 33). Pure: time is an argument.
 //!
-//! Words count only for what the person knew when they began to type, and consent only to what they had been told to
-//! its end by then. Whatever came or went while they typed, the words are never turned to it.
+//! Words count only for what the person knew when they began to type, and consent only to what they had been told
+//! completely by then. Whatever came or went while they typed, the words are never applied to it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,88 +9,88 @@ use std::time::Duration;
 use aaep_announce::AskNumber;
 use aaep_announce::device::lines;
 
-/// How long a question must have been told at least before a yes without a number can be meant for it.
+/// How long an ask must have been told before a yes without a number can refer to it.
 const HEARD_FOR: Duration = Duration::from_secs(1);
 
-/// How fast someone who reads lines fast reads. Nobody has read a question any sooner.
+/// The speed of a fast reader of lines. Nobody reads a question faster.
 const FAST_WORDS_PER_MINUTE: u64 = 400;
 
-/// How long after the end of a question a yes without a number may still be meant for that one.
+/// How long after the end of an ask a yes without a number may still refer to it.
 const MEANT_FOR_THE_LAST: Duration = Duration::from_secs(5);
 
-/// How many questions that are over are remembered, for words that were begun before.
-const MAX_OVER: usize = 64;
+/// How many ended asks are remembered, for words that were begun before they ended.
+const MAX_PAST: usize = 64;
 
-/// How far the person was told a question.
+/// How far an ask was told to the person.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    /// Since when they are being told.
+pub(super) struct TellingProgress {
+    /// When telling it began.
     since: Option<Duration>,
-    /// Which devices told it to its end, and when.
+    /// Which devices told it completely, and when.
     whole: Vec<(&'static str, Duration)>,
-    /// How long it takes at least to read it in lines.
+    /// The shortest time in which it can be read as lines.
     reading: Duration,
-    /// Which devices are done with telling it.
+    /// Which devices have presented it.
     presented: Vec<&'static str>,
 }
 
-impl Told {
-    /// A question of this many words, which nobody has been told yet.
+impl TellingProgress {
+    /// The progress of an ask with this many words that was not told yet.
     pub(super) fn new(words: u64) -> Self {
         let reading = Duration::from_millis(words.saturating_mul(60_000) / FAST_WORDS_PER_MINUTE);
-        Told { reading, ..Told::default() }
+        TellingProgress { reading, ..TellingProgress::default() }
     }
 
-    /// They are being told, as of this moment. Devices report in any order.
+    /// Telling began at this moment. Devices report in any order.
     pub(super) fn begin(&mut self, at: Duration) {
         self.since = Some(self.since.map_or(at, |since| since.min(at)));
     }
 
-    /// A device told it to its end.
+    /// A device told it completely.
     pub(super) fn end(&mut self, device: &'static str, at: Duration) {
         self.begin(at);
         self.whole.push((device, at));
     }
 
-    /// A device is done with telling it.
+    /// A device has presented it.
     pub(super) fn present(&mut self, device: &'static str) {
         self.presented.push(device);
     }
 
-    /// Whether all of these devices are done with telling it, and at least one is.
+    /// Whether at least one device, and all of these, have presented it.
     pub(super) fn is_presented_by(&self, devices: &[&str]) -> bool {
         !self.presented.is_empty() && devices.iter().all(|it| self.presented.contains(it))
     }
 
-    /// Whether they had begun to be told at this moment.
+    /// Whether telling had begun by this moment.
     pub(super) fn has_begun_at(&self, at: Duration) -> bool {
         self.since.is_some_and(|since| since <= at)
     }
 
-    /// Whether they had been told to its end at this moment. Beside a device that takes its time, lines that were
-    /// written at once prove nothing: `has_paced` says whether there is one that works.
+    /// Whether it had been told completely by this moment. If a paced device works (`has_paced`), lines that were
+    /// written at once prove nothing.
     pub(super) fn is_whole_at(&self, at: Duration, has_paced: bool) -> bool {
         let counts = |device: &str| device != lines::NAME || !has_paced;
         self.whole.iter().any(|(device, since)| counts(device) && *since <= at)
     }
 }
 
-/// From when to when questions were told that are over, and under which numbers, the newest last.
+/// Ended asks: from when to when they were told, and their numbers, newest last.
 #[derive(Debug, Default)]
-pub(super) struct Over(VecDeque<(Duration, Duration, AskNumber)>);
+pub(super) struct PastAsks(VecDeque<(Duration, Duration, AskNumber)>);
 
-impl Over {
-    /// A question is over as of now.
-    pub(super) fn add(&mut self, number: AskNumber, told: &Told, now: Duration) {
+impl PastAsks {
+    /// Adds an ask that ends now.
+    pub(super) fn add(&mut self, number: AskNumber, told: &TellingProgress, now: Duration) {
         if let Some(since) = told.since {
             self.0.push_back((since, now, number));
-            if self.0.len() > MAX_OVER {
+            if self.0.len() > MAX_PAST {
                 self.0.pop_front();
             }
         }
     }
 
-    /// Whether a question had this number.
+    /// Whether an ended ask had this number.
     pub(super) fn had(&self, number: AskNumber) -> bool {
         self.0.iter().any(|(_, _, it)| *it == number)
     }
@@ -98,48 +98,53 @@ impl Over {
 
 /// Why words without a number are not taken as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NotBare {
-    /// Nothing waits.
+pub(super) enum UnnumberedRefusal {
+    /// No ask is open.
     Nothing,
-    /// Several wait.
+    /// Several asks are open.
     Several,
-    /// Something else was asked when the person began to type, or nothing was.
+    /// When the person began to type, another ask was open, or none.
     Another,
-    /// The question that was there when the person began to type is over, and nothing else waits.
+    /// The ask that was open when the person began to type has ended, and no other is open.
     Over,
-    /// It is not sure that the person means this one, and why.
-    Unsure(AskNumber, Doubt),
+    /// The person may not mean this one.
+    Unsure(AskNumber, AskDoubt),
 }
 
-/// Why it is not sure that the person means a question.
+/// Why the person may not mean an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
-    /// They began to type this long after it came, and it takes this long to hear or read it.
+pub(super) enum AskDoubt {
+    /// They began to type this long after it was told, and hearing or reading it takes this long.
     TooSoon { after: Duration, takes: Duration },
-    /// Another one ended just before they began to type.
+    /// Another ask ended just before they began to type.
     AfterAnother,
 }
 
-/// Which question words without a number are meant for that were begun at this moment: the only one that the person
-/// knew then, if nothing came or went since. A no needs less care than a yes, but it must be meant for it as well. A device
-/// that takes its time (`has_paced`) tells itself when the question was told; lines have to be read.
-pub(super) fn bare<'a>(
-    waiting: impl Iterator<Item = (AskNumber, &'a Told)>,
-    over: &Over,
+/// Which ask words without a number refer to, if they were begun at this moment: the only one that the person knew
+/// then, if none came or went since. A no needs less certainty than a yes, but it must refer to that ask, too. A
+/// paced device (`has_paced`) reports when the ask was told; lines have to be read.
+pub(super) fn find_unnumbered<'a>(
+    waiting: impl Iterator<Item = (AskNumber, &'a TellingProgress)>,
+    over: &PastAsks,
     begun: Duration,
     is_refusal: bool,
     has_paced: bool,
-) -> Result<AskNumber, NotBare> {
-    // One that nobody has been told of yet cannot be meant.
-    let known: Vec<(AskNumber, &Told)> = waiting.filter(|(_, it)| it.since.is_some()).collect();
+) -> Result<AskNumber, UnnumberedRefusal> {
+    // An ask that was not told yet cannot be meant.
+    let known: Vec<(AskNumber, &TellingProgress)> =
+        waiting.filter(|(_, it)| it.since.is_some()).collect();
     let is_gone = over.0.iter().any(|(told, over, _)| *told <= begun && begun < *over);
     if is_gone || known.iter().any(|(_, it)| !it.has_begun_at(begun)) {
-        return Err(if known.is_empty() { NotBare::Over } else { NotBare::Another });
+        return Err(if known.is_empty() {
+            UnnumberedRefusal::Over
+        } else {
+            UnnumberedRefusal::Another
+        });
     }
     let (number, told) = match known.as_slice() {
-        [] => return Err(NotBare::Nothing),
+        [] => return Err(UnnumberedRefusal::Nothing),
         [only] => *only,
-        _ => return Err(NotBare::Several),
+        _ => return Err(UnnumberedRefusal::Several),
     };
     let is_later = |at: Duration, pause| begun.saturating_sub(at) >= pause;
     let heard_for = if has_paced { HEARD_FOR } else { HEARD_FOR.max(told.reading) };
@@ -148,8 +153,10 @@ pub(super) fn bare<'a>(
     match (after >= heard_for, is_alone) {
         _ if is_refusal => Ok(number),
         (true, true) => Ok(number),
-        (false, _) => Err(NotBare::Unsure(number, Doubt::TooSoon { after, takes: heard_for })),
-        (true, false) => Err(NotBare::Unsure(number, Doubt::AfterAnother)),
+        (false, _) => {
+            Err(UnnumberedRefusal::Unsure(number, AskDoubt::TooSoon { after, takes: heard_for }))
+        }
+        (true, false) => Err(UnnumberedRefusal::Unsure(number, AskDoubt::AfterAnother)),
     }
 }
 
@@ -161,74 +168,87 @@ mod tests {
         Duration::from_secs(second)
     }
 
-    /// A question that lines told to its end at this second.
-    fn told(second: u64) -> Told {
-        let mut told = Told::default();
+    /// An ask that lines told completely at this second.
+    fn told(second: u64) -> TellingProgress {
+        let mut told = TellingProgress::default();
         told.end(lines::NAME, at(second));
         told
     }
 
     fn meant(
-        waiting: &[(AskNumber, Told)],
+        waiting: &[(AskNumber, TellingProgress)],
         over: &[(u64, u64)],
         begun: u64,
         is_refusal: bool,
-    ) -> Result<AskNumber, NotBare> {
-        let over = Over(over.iter().map(|(told, over)| (at(*told), at(*over), 1)).collect());
-        bare(waiting.iter().map(|(number, it)| (*number, it)), &over, at(begun), is_refusal, false)
+    ) -> Result<AskNumber, UnnumberedRefusal> {
+        let over = PastAsks(over.iter().map(|(told, over)| (at(*told), at(*over), 1)).collect());
+        find_unnumbered(
+            waiting.iter().map(|(number, it)| (*number, it)),
+            &over,
+            at(begun),
+            is_refusal,
+            false,
+        )
     }
 
     #[test]
     fn words_are_for_the_only_question_that_was_there_when_they_were_begun() {
         for is_refusal in [false, true] {
             assert_eq!(meant(&[(1, told(10))], &[], 20, is_refusal), Ok(1));
-            assert_eq!(meant(&[], &[], 20, is_refusal), Err(NotBare::Nothing));
+            assert_eq!(meant(&[], &[], 20, is_refusal), Err(UnnumberedRefusal::Nothing));
             let two = [(1, told(10)), (2, told(15))];
-            assert_eq!(meant(&two, &[], 20, is_refusal), Err(NotBare::Several));
+            assert_eq!(meant(&two, &[], 20, is_refusal), Err(UnnumberedRefusal::Several));
         }
     }
 
     #[test]
     fn words_that_were_begun_before_a_question_came_answer_nothing() {
         for is_refusal in [false, true] {
-            let another = Err(NotBare::Another);
+            let another = Err(UnnumberedRefusal::Another);
             assert_eq!(meant(&[(2, told(30))], &[], 20, is_refusal), another, "nothing was asked");
             let two = [(1, told(10)), (2, told(30))];
             assert_eq!(meant(&two, &[], 20, is_refusal), another, "one more came");
             assert_eq!(meant(&[(2, told(30))], &[(10, 25)], 20, is_refusal), another, "replaced");
-            // Expired, withdrawn or answered elsewhere: it is all the same.
+            // It makes no difference whether it expired, was withdrawn or was answered elsewhere.
             let older = [(2, told(5))];
             assert_eq!(meant(&older, &[(10, 25)], 20, is_refusal), another, "one of two went");
-            assert_eq!(meant(&[], &[(10, 25)], 20, is_refusal), Err(NotBare::Over));
+            assert_eq!(meant(&[], &[(10, 25)], 20, is_refusal), Err(UnnumberedRefusal::Over));
         }
     }
 
     #[test]
     fn a_question_that_nobody_was_told_of_is_not_meant() {
-        let both = [(1, told(10)), (2, Told::default())];
+        let both = [(1, told(10)), (2, TellingProgress::default())];
         assert_eq!(meant(&both, &[], 20, false), Ok(1));
     }
 
     #[test]
     fn a_yes_without_a_number_needs_time_and_a_no_does_not() {
-        let too_soon = Doubt::TooSoon { after: at(0), takes: at(1) };
-        assert_eq!(meant(&[(1, told(10))], &[], 10, false), Err(NotBare::Unsure(1, too_soon)));
+        let too_soon = AskDoubt::TooSoon { after: at(0), takes: at(1) };
+        assert_eq!(
+            meant(&[(1, told(10))], &[], 10, false),
+            Err(UnnumberedRefusal::Unsure(1, too_soon))
+        );
         assert_eq!(meant(&[(1, told(10))], &[], 10, true), Ok(1));
-        let after_another = Err(NotBare::Unsure(2, Doubt::AfterAnother));
+        let after_another = Err(UnnumberedRefusal::Unsure(2, AskDoubt::AfterAnother));
         assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 14, false), after_another);
         assert_eq!(meant(&[(2, told(10))], &[(5, 10)], 15, false), Ok(2));
     }
 
     #[test]
     fn a_long_question_takes_longer_to_read_before_a_yes_without_a_number_is_meant_for_it() {
-        let over = Over::default();
+        let over = PastAsks::default();
         let bare_at = |second, is_refusal, has_paced| {
-            let mut long = Told::new(200);
+            let mut long = TellingProgress::new(200);
             long.end(lines::NAME, at(10));
-            bare(std::iter::once((1, &long)), &over, at(second), is_refusal, has_paced)
+            find_unnumbered(std::iter::once((1, &long)), &over, at(second), is_refusal, has_paced)
         };
-        let too_soon = Doubt::TooSoon { after: at(29), takes: at(30) };
-        assert_eq!(bare_at(39, false, false), Err(NotBare::Unsure(1, too_soon)), "half a minute");
+        let too_soon = AskDoubt::TooSoon { after: at(29), takes: at(30) };
+        assert_eq!(
+            bare_at(39, false, false),
+            Err(UnnumberedRefusal::Unsure(1, too_soon)),
+            "half a minute"
+        );
         assert_eq!(bare_at(40, false, false), Ok(1));
         assert_eq!(bare_at(10, true, false), Ok(1), "a no needs no reading");
         assert_eq!(bare_at(11, false, true), Ok(1), "a voice says when it has ended");
@@ -246,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_time_counts_from_when_the_slowest_device_has_told_the_question() {
-        let mut told = Told::default();
+        let mut told = TellingProgress::default();
         assert!(!told.is_presented_by(&[]), "nobody has told it");
         told.present(lines::NAME);
         assert!(
@@ -260,12 +280,12 @@ mod tests {
 
     #[test]
     fn what_is_over_is_remembered_within_a_bound() {
-        let mut over = Over::default();
+        let mut over = PastAsks::default();
         for (number, second) in (0..1000).zip(0..) {
             over.add(number, &told(second), at(second + 1));
         }
-        over.add(2000, &Told::default(), at(2000));
-        assert_eq!((over.0.len(), over.0.back()), (MAX_OVER, Some(&(at(999), at(1000), 999))));
+        over.add(2000, &TellingProgress::default(), at(2000));
+        assert_eq!((over.0.len(), over.0.back()), (MAX_PAST, Some(&(at(999), at(1000), 999))));
         assert!(over.had(999) && !over.had(0) && !over.had(2000));
     }
 }

@@ -1,4 +1,4 @@
-//! The questions that wait for the person here. Pure but for the questions themselves.
+//! The open asks at this listener. Pure except for the asks themselves.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use aaep::{Event, Payload};
 use aaep_announce::{AskNumber, By, Ending, HubNumber, time_after_presentation};
 use aaep_subscriber::{Ask, AskState};
 
-use super::meant::{NotBare, Over, Told, bare};
+use super::meant::{PastAsks, TellingProgress, UnnumberedRefusal, find_unnumbered};
 use crate::attention::asked::word_count;
 use crate::attention::numbers::HIGHEST;
 
-/// A question that waits.
-pub(super) struct Waiting {
-    /// Where it is asked.
+/// An open ask.
+pub(super) struct UnansweredAsk {
+    /// The hub that asks.
     pub(super) hub: HubNumber,
     pub(super) ask: Ask,
-    /// How far the person was told.
-    pub(super) told: Told,
-    /// Whether the hub was told that it was presented.
+    /// How far it was told to the person.
+    pub(super) told: TellingProgress,
+    /// Whether the hub was notified that it was presented.
     pub(super) is_presented: bool,
-    /// Whether the hub has said until when it can be answered.
+    /// Whether the hub has reported its deadline.
     pub(super) is_time_known: bool,
     /// Whether the person answered here.
     pub(super) is_answered: bool,
 }
 
-impl Waiting {
-    /// How much time the person has, counted from when it was presented where the hub counts so.
+impl UnansweredAsk {
+    /// How much time is left, counted from the presentation if the hub counts that way.
     pub(super) fn remaining(&self) -> Duration {
         let left = self.ask.remaining();
         let own = time_after_presentation(self.ask.event()).filter(|_| !self.is_time_known);
@@ -37,17 +37,17 @@ impl Waiting {
     }
 }
 
-/// All of them.
+/// All open asks, by number.
 #[derive(Default)]
-pub(super) struct Open {
-    waiting: BTreeMap<AskNumber, Waiting>,
+pub(super) struct UnansweredAsks {
+    waiting: BTreeMap<AskNumber, UnansweredAsk>,
     own_numbers: AskNumber,
-    over: Over,
+    past: PastAsks,
 }
 
-impl Open {
-    /// A question waits from now on, under the number that the person shares between programs or one of our own. None
-    /// if the same question waits at another hub: the first one stands, so that no hub takes it from another.
+impl UnansweredAsks {
+    /// Adds an ask, under the number that the person's programs share or one of our own. `None` if the same ask is
+    /// open at another hub: the first one stays, so that no hub takes it over.
     pub(super) fn add(
         &mut self,
         hub: HubNumber,
@@ -60,17 +60,17 @@ impl Open {
             if is_same && other.hub != hub {
                 return None;
             }
-            // A number never comes to mean another question while the first one waits.
+            // A number never refers to another ask while the first one is open.
             shared = shared.filter(|_| is_same);
         }
         let number = shared.unwrap_or_else(|| {
             self.own_numbers += 1;
-            // Beyond those that the person shares between programs.
+            // Above the numbers that programs share.
             AskNumber::from(HIGHEST) + self.own_numbers
         });
-        let waiting = Waiting {
+        let waiting = UnansweredAsk {
             hub,
-            told: Told::new(word_count(ask.event())),
+            told: TellingProgress::new(word_count(ask.event())),
             ask,
             is_presented: false,
             is_time_known: false,
@@ -80,55 +80,55 @@ impl Open {
         Some(number)
     }
 
-    pub(super) fn get(&self, number: AskNumber) -> Option<&Waiting> {
+    pub(super) fn get(&self, number: AskNumber) -> Option<&UnansweredAsk> {
         self.waiting.get(&number)
     }
 
-    pub(super) fn get_mut(&mut self, number: AskNumber) -> Option<&mut Waiting> {
+    pub(super) fn get_mut(&mut self, number: AskNumber) -> Option<&mut UnansweredAsk> {
         self.waiting.get_mut(&number)
     }
 
-    /// The number of a question that waits.
+    /// The number of an open ask.
     pub(super) fn number_of(&self, hub: HubNumber, ask: &Ask) -> Option<AskNumber> {
-        let is_it = |it: &Waiting| it.hub == hub && it.ask.reply_token() == ask.reply_token();
+        let is_it = |it: &UnansweredAsk| it.hub == hub && it.ask.reply_token() == ask.reply_token();
         self.waiting.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
     }
 
-    /// Those that wait at a hub.
+    /// The open asks of a hub.
     pub(super) fn at(&self, hub: HubNumber) -> Vec<AskNumber> {
         self.all().filter(|(_, it)| it.hub == hub).map(|(number, _)| number).collect()
     }
 
-    /// All that wait, by number.
-    pub(super) fn all(&self) -> impl Iterator<Item = (AskNumber, &Waiting)> {
+    /// All open asks, by number.
+    pub(super) fn all(&self) -> impl Iterator<Item = (AskNumber, &UnansweredAsk)> {
         self.waiting.iter().map(|(number, it)| (*number, it))
     }
 
-    /// A question is over.
-    pub(super) fn remove(&mut self, now: Duration, number: AskNumber) -> Option<Waiting> {
+    /// Removes an ask that has ended.
+    pub(super) fn remove(&mut self, now: Duration, number: AskNumber) -> Option<UnansweredAsk> {
         let waiting = self.waiting.remove(&number)?;
-        self.over.add(number, &waiting.told, now);
+        self.past.add(number, &waiting.told, now);
         Some(waiting)
     }
 
-    /// Whether a question had this number and is over.
+    /// Whether an ended ask had this number.
     pub(super) fn was_asked(&self, number: AskNumber) -> bool {
-        self.over.had(number)
+        self.past.had(number)
     }
 
-    /// Which question words without a number are meant for that were begun at this moment.
-    pub(super) fn bare(
+    /// Which ask words without a number refer to, if they were begun at this moment.
+    pub(super) fn find_unnumbered(
         &self,
         begun: Duration,
         is_refusal: bool,
         has_paced: bool,
-    ) -> Result<AskNumber, NotBare> {
+    ) -> Result<AskNumber, UnnumberedRefusal> {
         let waiting = self.waiting.iter().map(|(number, it)| (*number, &it.told));
-        bare(waiting, &self.over, begun, is_refusal, has_paced)
+        find_unnumbered(waiting, &self.past, begun, is_refusal, has_paced)
     }
 }
 
-/// How a question ended, for the announcer. `was_ours` says whether the person answered here.
+/// How an ask ended, for the announcer. `was_ours` says whether the person answered here.
 pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> Ending {
     let AskState::Resolved { outcome, decided_by } = state else {
         return match state {
@@ -153,7 +153,7 @@ pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> Ending 
     }
 }
 
-/// What silence means to a question.
+/// The ending of an ask that nobody answered.
 fn by_default(event: &Event) -> Ending {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => match asked.default_decision {

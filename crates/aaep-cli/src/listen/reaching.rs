@@ -1,4 +1,4 @@
-//! A line to each hub: reached, kept, and tried again, each for itself.
+//! Keeps a link to each hub, independently: connects, and reconnects when it is lost.
 
 use std::time::Duration;
 
@@ -8,43 +8,46 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::reach;
-use crate::console::{self, Failure};
-use crate::hubs::Hub;
+use crate::console::{self, CommandFailure};
+use crate::hubs::HubTarget;
 
-/// How many news may wait here, of all hubs together. They wait with the hubs otherwise, each with its own.
+/// How many signals may be queued here, from all hubs together. Further ones wait at their hubs.
 const MAX_WAITING_NEWS: usize = 16;
 
-/// How long the others are waited for when the first hub is reached, and how much may come meanwhile.
+/// How long to wait for the other hubs after the first is reached, and how many signals to take meanwhile.
 const FOR_THE_OTHERS: Duration = Duration::from_secs(1);
 const MAX_BEFORE: usize = 64;
 
-/// How long it is waited before a hub is tried again, at first and at most.
+/// The first and the longest pause before a hub is tried again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// What comes from a hub.
-pub(super) enum FromHub {
-    /// It is there, and this is how something is said to it.
+/// A signal from a hub.
+pub(super) enum HubSignal {
+    /// The hub is reached; with the handle for sending to it.
     Reached(Voice),
-    /// It could not be reached, and why. It is tried again.
-    NotReached(Failure),
+    /// The hub could not be reached. It is tried again.
+    NotReached(CommandFailure),
     News(Box<News>),
 }
 
-impl FromHub {
-    fn failure(self) -> Option<Failure> {
+impl HubSignal {
+    fn failure(self) -> Option<CommandFailure> {
         match self {
-            FromHub::NotReached(failure) => Some(failure),
+            HubSignal::NotReached(failure) => Some(failure),
             _ => None,
         }
     }
 }
 
-/// Something from a hub.
-pub(super) type Heard = (HubNumber, FromHub);
+/// A signal with the number of its hub.
+pub(super) type NumberedSignal = (HubNumber, HubSignal);
 
-/// Begins to reach all of them.
-pub(super) fn start(hubs: &[Hub], wishes: impl Fn(&Hub) -> Wishes) -> Receiver<Heard> {
+/// Starts connecting to all hubs.
+pub(super) fn start(
+    hubs: &[HubTarget],
+    wishes: impl Fn(&HubTarget) -> Wishes,
+) -> Receiver<NumberedSignal> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_NEWS);
     for (at, hub) in hubs.iter().enumerate() {
         tokio::spawn(keep(at, hub.address.clone(), wishes(hub), sender.clone()));
@@ -52,10 +55,13 @@ pub(super) fn start(hubs: &[Hub], wishes: impl Fn(&Hub) -> Wishes) -> Receiver<H
     receiver
 }
 
-/// Waits until one of so many hubs is reached, and a moment longer for the others; gives all that came until then. If
-/// none can be reached, that is why.
-pub(super) async fn first(heard: &mut Receiver<Heard>, hubs: usize) -> Result<Vec<Heard>, Failure> {
-    let mut all: Vec<Heard> = Vec::new();
+/// Waits until one hub is reached, and a moment longer for the others; returns all signals until then. Fails if none
+/// can be reached.
+pub(super) async fn first(
+    heard: &mut Receiver<NumberedSignal>,
+    hubs: usize,
+) -> Result<Vec<NumberedSignal>, CommandFailure> {
+    let mut all: Vec<NumberedSignal> = Vec::new();
     let (mut reached, mut missing) = (0, 0);
     let mut until = None;
     while reached + missing < hubs && all.len() < MAX_BEFORE {
@@ -65,48 +71,49 @@ pub(super) async fn first(heard: &mut Receiver<Heard>, hubs: usize) -> Result<Ve
         };
         let Some(next) = next else { break };
         match next.1 {
-            FromHub::Reached(_) => {
+            HubSignal::Reached(_) => {
                 reached += 1;
                 until.get_or_insert_with(|| Instant::now() + FOR_THE_OTHERS);
             }
-            FromHub::NotReached(_) => missing += 1,
-            FromHub::News(_) => {}
+            HubSignal::NotReached(_) => missing += 1,
+            HubSignal::News(_) => {}
         }
         all.push(next);
     }
     if reached > 0 {
         return Ok(all);
     }
-    let mut failures: Vec<Failure> = all.into_iter().filter_map(|(_, it)| it.failure()).collect();
+    let mut failures: Vec<CommandFailure> =
+        all.into_iter().filter_map(|(_, it)| it.failure()).collect();
     let last = failures.pop();
     failures.iter().for_each(console::complain);
-    Err(last.unwrap_or_else(|| Failure::new("no hub answers", "See whether it runs.")))
+    Err(last.unwrap_or_else(|| CommandFailure::new("no hub answers", "See whether it runs.")))
 }
 
-/// Keeps the line to a hub until it is over for good, or nobody wants to hear of it.
-async fn keep(at: HubNumber, address: String, wishes: Wishes, to: Sender<Heard>) {
+/// Keeps the link to a hub until the subscription ends for good or the receiver is gone.
+async fn keep(at: HubNumber, address: String, wishes: Wishes, to: Sender<NumberedSignal>) {
     let mut pause = FIRST_PAUSE;
     let mut is_told = false;
     loop {
         let began = Instant::now();
         match reach(&address, wishes.clone()).await {
             Err(failure) => {
-                // That it is tried again and again is told once.
+                // Repeated attempts are reported only once.
                 let is_news = !std::mem::replace(&mut is_told, true);
-                if is_news && to.send((at, FromHub::NotReached(failure))).await.is_err() {
+                if is_news && to.send((at, HubSignal::NotReached(failure))).await.is_err() {
                     return;
                 }
             }
             Ok(mut subscriber) => {
                 is_told = false;
-                if to.send((at, FromHub::Reached(subscriber.voice()))).await.is_err() {
+                if to.send((at, HubSignal::Reached(subscriber.voice()))).await.is_err() {
                     return;
                 }
                 loop {
                     let Some(news) = subscriber.next().await else { return };
                     let is_closed = matches!(news, News::Ended(Ended::ClosedByProducer(_)));
                     let is_over = matches!(news, News::Ended(_)) && !is_closed;
-                    let is_heard = to.send((at, FromHub::News(Box::new(news)))).await.is_ok();
+                    let is_heard = to.send((at, HubSignal::News(Box::new(news)))).await.is_ok();
                     if is_over || !is_heard {
                         return;
                     }

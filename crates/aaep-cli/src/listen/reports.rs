@@ -1,4 +1,4 @@
-//! What devices report, on its way from their threads to the loop.
+//! Carries the devices' reports from their threads to the loop.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -8,7 +8,7 @@ use aaep_announce::Report;
 use aaep_announce::device::Told;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// What stands in place of a device in a mark. No device has this name.
+/// The device name in a mark. No device has this name.
 const MARK: &str = "mark";
 
 /// The reports of all devices, in the order in which they were sent.
@@ -18,18 +18,18 @@ pub(super) struct DeviceReports {
 }
 
 impl DeviceReports {
-    /// Devices report from threads that know no runtime, so a thread passes their reports on.
+    /// Devices report from threads outside the runtime, so a thread passes their reports on.
     pub(super) fn start() -> Self {
         let (reports, pass_on) = DeviceReports::held();
-        // Without the thread no device would be heard; then every device stalls, which is noticed and told.
+        // Without the thread no report arrives; then every device stalls, which is noticed and told.
         let _ = thread::Builder::new().name("reports".to_owned()).spawn(pass_on);
         reports
     }
 
-    /// The same, but nothing is passed on until the function runs.
+    /// Does the same, but passes nothing on until the function runs.
     pub(super) fn held() -> (Self, impl FnOnce() + Send + 'static) {
         let (to, sent) = channel();
-        // Not bounded in itself: a device has at most a few reports for each order that it was given.
+        // The channel itself is unbounded, but a device sends at most a few reports for each order.
         let (sender, passed_on) = unbounded_channel();
         let pass_on = move || {
             for told in sent {
@@ -41,21 +41,21 @@ impl DeviceReports {
         (DeviceReports { to, passed_on }, pass_on)
     }
 
-    /// Where devices report to.
+    /// The sender for devices.
     pub(super) fn sender(&self) -> &Sender<Told> {
         &self.to
     }
 
-    /// Waits for the next report. There is none if nobody passes them on.
+    /// Waits for the next report. `None` if the thread has ended.
     pub(super) async fn next(&mut self) -> Option<Told> {
         self.passed_on.recv().await
     }
 
-    /// All reports that were sent before this was called, and have not been given out yet. Does not wait for a device.
-    /// The caller must wait for the result: a mark that is left behind would cut the next result short.
+    /// All reports sent before this call and not returned yet. Does not wait for a device. The caller must await the
+    /// result: a leftover mark would cut the next result short.
     pub(super) async fn sent_so_far(&mut self) -> Vec<Told> {
-        // The mark goes the same way as the reports, so it comes after all that were sent before it. If nobody passes
-        // it on, nothing more comes, and that is the end as well.
+        // The mark takes the same way as the reports, so it arrives after all that were sent before it. If the thread
+        // has ended, nothing more arrives, and the loop ends as well.
         let mark = Told { device: MARK, report: Report::Works, at: Instant::now() };
         let _ = self.to.send(mark);
         let mut sent = Vec::new();

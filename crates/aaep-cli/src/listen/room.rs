@@ -1,7 +1,7 @@
-//! The loop of listening: news from the hubs, reports from devices, words from the person, and time.
+//! The loop of `aaep listen`: news from the hubs, reports from devices, words from the person, and time.
 //!
-//! Every announcer hears everything and decides for its own device. An answer goes out only because the person
-//! chose it, or because a rule says so that the person wrote; then it is marked as automatic.
+//! Every announcer gets everything and decides for its own device. An answer is sent only if the person chose it, or
+//! if a rule that the person wrote gives it; then it is marked as automatic.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -11,124 +11,124 @@ use aaep::{Event, printable};
 use aaep_announce::device::{Told, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
-    Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome as Wanted,
-    Report, Wish, agent_name,
+    Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome, Report,
+    Wish, agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
-use super::asking::Numbered;
-use super::devices::Devices;
-use super::driving::OnItsWay;
-use super::hearing::Hubs;
-use super::leaving::Leaving;
-use super::open::Open;
-use super::reaching::Heard;
+use super::asking::NumberedAsk;
+use super::devices::DeviceSet;
+use super::driving::PendingInstruction;
+use super::hearing::ListenedHubs;
+use super::leaving::LeavingRecord;
+use super::open::UnansweredAsks;
+use super::reaching::NumberedSignal;
 use super::reports::DeviceReports;
-use crate::answer::meaning::{Meaning, USUAL_SECONDS};
-use crate::attention::asked::{self, Asked};
+use crate::answer::meaning::{AnswerMeaning, USUAL_SECONDS};
+use crate::attention::asked::{self, PresentedAsk};
 use crate::attention::file::NumbersFile;
-use crate::console::{self, Failure};
+use crate::console::{self, CommandFailure};
 use crate::english;
-use crate::keyboard::{self, Keyboard};
+use crate::keyboard::{self, KeyboardInput};
 use crate::keys::now_unix_ms;
-use crate::settings::Settings;
-use crate::settings::rules::Rule;
-use crate::stop::Stopped;
+use crate::settings::UserSettings;
+use crate::settings::rules::AnswerRule;
+use crate::stop::StopSignals;
 
-/// How many answers may be on their way at once.
-const MAX_ON_THEIR_WAY: usize = 256;
+/// How many updates may be queued.
+const MAX_UPDATES: usize = 256;
 
-/// What came of something that was sent, or waited for elsewhere.
-pub(super) enum Came {
-    /// What was asked at this moment is to be told.
+/// The result of a background task, or a request from the narrator.
+pub(super) enum RoomUpdate {
+    /// The asks gathered so far are to be told.
     Gathered,
-    /// Questions have their numbers, or must do without those that are shared. The riskiest comes first.
-    Numbered(Vec<Numbered>),
-    /// An answer of the person did not go out.
+    /// Asks have their numbers, or must do without shared ones. Riskiest first.
+    Numbered(Vec<NumberedAsk>),
+    /// An answer of the person could not be sent.
     NotAnswered(AskNumber, SayError),
-    /// An answer by a rule went out, or did not.
+    /// An answer by a rule was sent, or could not be.
     ByRule { hub: HubNumber, ask: Box<Ask>, rule: String, is_yes: bool, sent: Result<(), SayError> },
-    /// A wish about time did not go out.
+    /// A request about an ask's time could not be sent.
     NotTimed(AskNumber, SayError),
-    /// Something did not go out to an agent.
+    /// An instruction could not be sent.
     NotInstructed(HubNumber, SayError),
-    /// What happened since the person left, in lines, or why nobody knows.
-    Recalled(Result<Vec<String>, Failure>),
-    /// Whoever shows this to the person has something to say.
+    /// What happened since the person left, in lines, or why that is unknown.
+    Recalled(Result<Vec<String>, CommandFailure>),
+    /// The narrator of the demonstration has something to say.
     Narrated(String),
-    /// Somebody waits until everything is told.
+    /// The narrator waits until everything is told.
     WaitsUntilTold(oneshot::Sender<()>),
 }
 
-/// Everything that one person's listening consists of.
-pub(super) struct Room {
-    devices: Devices,
-    pub(super) rules: Vec<Rule>,
+/// The whole state of one person's listening.
+pub(super) struct ListeningRoom {
+    devices: DeviceSet,
+    pub(super) rules: Vec<AnswerRule>,
     pub(super) numbers: NumbersFile,
-    pub(super) hubs: Hubs,
-    pub(super) open: Open,
-    /// Questions that are about to be told together.
+    pub(super) hubs: ListenedHubs,
+    pub(super) open: UnansweredAsks,
+    /// Asks that are about to be told together.
     pub(super) gathered: Vec<(HubNumber, Ask)>,
     began: Instant,
-    pub(super) came: (mpsc::Sender<Came>, mpsc::Receiver<Came>),
-    /// The question whose time the person wants to be changed, and by how much, until that is answered.
+    pub(super) updates: (mpsc::Sender<RoomUpdate>, mpsc::Receiver<RoomUpdate>),
+    /// The ask whose time the person wants to change, and by how much, until the hub responds.
     pub(super) timed: Option<(AskNumber, Option<Duration>)>,
-    /// What the person told agents, until it is known what came of it, the oldest first.
-    pub(super) on_their_way: VecDeque<OnItsWay>,
+    /// Instructions to agents whose results are not known yet, oldest first.
+    pub(super) pending_instructions: VecDeque<PendingInstruction>,
     /// How far the person was told by each hub, for when they come back.
-    pub(super) leaving: Vec<Leaving>,
-    /// Those who wait until everything is told.
+    pub(super) leaving: Vec<LeavingRecord>,
+    /// The narrators that wait until everything is told.
     until_told: Vec<oneshot::Sender<()>>,
-    /// When the last device that takes its time stopped working.
+    /// When the last paced device stopped working.
     paced_until: Duration,
 }
 
-impl Room {
+impl ListeningRoom {
     pub(super) fn new(
-        mut devices: Devices,
-        settings: &Settings,
+        mut devices: DeviceSet,
+        settings: &UserSettings,
         numbers: NumbersFile,
-        hubs: Hubs,
-        leaving: Vec<Leaving>,
+        hubs: ListenedHubs,
+        leaving: Vec<LeavingRecord>,
     ) -> Self {
         for channel in &mut devices.channels {
             channel.announcer.name_hubs(&hubs.names());
         }
-        Room {
+        ListeningRoom {
             devices,
             rules: settings.rules.clone(),
             numbers,
             hubs,
-            open: Open::default(),
+            open: UnansweredAsks::default(),
             gathered: Vec::new(),
             began: Instant::now(),
-            came: mpsc::channel(MAX_ON_THEIR_WAY),
+            updates: mpsc::channel(MAX_UPDATES),
             timed: None,
-            on_their_way: VecDeque::new(),
+            pending_instructions: VecDeque::new(),
             leaving,
             until_told: Vec::new(),
             paced_until: Duration::ZERO,
         }
     }
 
-    /// A way to say something to the person beside the agents.
-    pub(super) fn narrator(&self) -> mpsc::Sender<Came> {
-        self.came.0.clone()
+    /// A sender for telling the person something between the agents' events.
+    pub(super) fn narrator(&self) -> mpsc::Sender<RoomUpdate> {
+        self.updates.0.clone()
     }
 
-    /// Listens until it is over.
+    /// Listens until the end.
     pub(super) async fn run(
         mut self,
-        begun: Vec<Heard>,
-        mut heard: mpsc::Receiver<Heard>,
+        begun: Vec<NumberedSignal>,
+        mut heard: mpsc::Receiver<NumberedSignal>,
         mut reports: DeviceReports,
-        mut keyboard: Keyboard,
-    ) -> Result<ExitCode, Failure> {
-        let stopped = Stopped::new().map_err(|error| {
-            Failure::new(format!("the system tells no signals: {error}"), "Try again later.")
+        mut keyboard: KeyboardInput,
+    ) -> Result<ExitCode, CommandFailure> {
+        let stopped = StopSignals::new().map_err(|error| {
+            CommandFailure::new(format!("the system tells no signals: {error}"), "Try again later.")
         })?;
         let mut stopped = std::pin::pin!(stopped.wait());
         self.tell_all(&Input::Notice(english::hubs::LISTENING));
@@ -142,7 +142,8 @@ impl Room {
         loop {
             let due = self.devices.channels.iter().filter_map(|it| it.announcer.deadline()).min();
             let due = due.and_then(|due| self.began.checked_add(due));
-            let due = due.into_iter().chain(self.leaving.iter().filter_map(Leaving::due)).min();
+            let due =
+                due.into_iter().chain(self.leaving.iter().filter_map(LeavingRecord::due)).min();
             let sleep = async {
                 match due {
                     Some(at) => sleep_until(at.into()).await,
@@ -157,7 +158,7 @@ impl Room {
                     Some(line) => if self.typed(&line, &mut reports).await { break },
                     None => can_type = false,
                 },
-                Some(came) = self.came.1.recv() => self.settled(came),
+                Some(update) = self.updates.1.recv() => self.handle_update(update),
                 heard = heard.recv() => match heard {
                     Some((hub, from)) => if let Some(code) = self.hub_says(hub, from) {
                         self.leave().await;
@@ -183,7 +184,7 @@ impl Room {
         at.saturating_duration_since(self.began)
     }
 
-    /// This moment, so noted that nothing is dated after it that was typed before.
+    /// Notes this moment, so that nothing typed before is dated after it.
     pub(super) fn note_moment(&self) -> Duration {
         self.moment(keyboard::note_moment())
     }
@@ -195,14 +196,14 @@ impl Room {
         }
     }
 
-    /// Remembers how far the person was told, once every device that works has said everything.
+    /// Remembers how far the person was told, once every working device has said everything.
     fn keep_place(&mut self) {
         let announcers = || self.devices.channels.iter().map(|it| &it.announcer);
         let is_told = announcers().any(Announcer::has_told_everything)
             && announcers().all(|it| it.has_told_everything() || !it.is_working());
         if is_told {
             for waiting in self.until_told.drain(..) {
-                // Whoever no longer waits does not need it.
+                // The receiver may no longer wait.
                 let _ = waiting.send(());
             }
         }
@@ -214,49 +215,49 @@ impl Room {
         }
     }
 
-    /// What came of something that was sent.
-    fn settled(&mut self, came: Came) {
-        match came {
-            Came::Gathered => self.number(),
-            Came::Numbered(all) => all.iter().for_each(|it| self.tell_ask(it)),
-            Came::NotAnswered(number, error) => {
+    /// Handles an update.
+    fn handle_update(&mut self, update: RoomUpdate) {
+        match update {
+            RoomUpdate::Gathered => self.number_gathered(),
+            RoomUpdate::Numbered(all) => all.iter().for_each(|it| self.tell_ask(it)),
+            RoomUpdate::NotAnswered(number, error) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.is_answered = false;
                 }
                 let why = error.to_string();
                 self.tell_all(&Input::AnswerFailed { number, why: &why });
             }
-            Came::NotTimed(number, error) => {
+            RoomUpdate::NotTimed(number, error) => {
                 self.tell_all(&Input::Notice(&english::hubs::time_not_sent(
                     number,
                     &error.to_string(),
                 )));
             }
-            Came::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
+            RoomUpdate::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
                 let (what, rule) = (exact(asked::what(ask.event())), printable(&rule));
                 let told = english::hubs::answered_by_rule(&rule, is_yes, &what);
                 self.tell_all(&Input::Notice(&told));
             }
             // The person is asked, as if there were no rule.
-            Came::ByRule { hub, ask, sent: Err(_), .. } if ask.state().is_open() => {
-                self.ask(hub, *ask);
+            RoomUpdate::ByRule { hub, ask, sent: Err(_), .. } if ask.state().is_open() => {
+                self.gather_ask(hub, *ask);
             }
-            Came::ByRule { .. } => {}
-            Came::NotInstructed(hub, error) => self.not_instructed(hub, &error),
-            Came::Recalled(recalled) => self.recalled(recalled),
-            Came::Narrated(words) => self.tell_all(&Input::Notice(&words)),
-            Came::WaitsUntilTold(waiting) => self.until_told.push(waiting),
+            RoomUpdate::ByRule { .. } => {}
+            RoomUpdate::NotInstructed(hub, error) => self.not_instructed(hub, &error),
+            RoomUpdate::Recalled(recalled) => self.recalled(recalled),
+            RoomUpdate::Narrated(words) => self.tell_all(&Input::Notice(&words)),
+            RoomUpdate::WaitsUntilTold(waiting) => self.until_told.push(waiting),
         }
     }
 
-    /// Every announcer hears it, and every device is told what follows.
+    /// Passes an input to every announcer and carries out what they decide.
     pub(super) fn tell_all(&mut self, input: &Input<'_>) {
         for at in 0..self.devices.channels.len() {
             self.tell(at, input.clone());
         }
     }
 
-    /// The same of what comes from a hub.
+    /// Does the same for an input from a hub.
     pub(super) fn tell_from(&mut self, hub: HubNumber, input: &Input<'_>) {
         let now = self.now();
         for at in 0..self.devices.channels.len() {
@@ -270,7 +271,7 @@ impl Room {
         self.tell_of(at, self.now(), input);
     }
 
-    /// The same of what happened at this moment.
+    /// Passes an input that happened at this moment to one announcer.
     fn tell_of(&mut self, at: usize, moment: Duration, input: Input<'_>) {
         let now = self.now();
         let Some(channel) = self.devices.channels.get_mut(at) else { return };
@@ -285,23 +286,23 @@ impl Room {
                 decided.extend(self.order(at, order));
             }
             for outcome in outcomes {
-                self.wanted(at, moment, outcome);
+                self.apply_outcome(at, moment, outcome);
             }
         }
     }
 
-    /// Gives an order to a device. What the announcer decides if the device does not take it comes back.
+    /// Gives an order to a device. Returns what the announcer decides if the device does not take it.
     fn order(&mut self, at: usize, order: Order) -> Option<Decided> {
         if let Order::Sound(_) = order {
-            // A sound is never the only sign of anything, so one that is not heard is not missed.
+            // A sound is never the only sign of anything, so a lost one does no harm.
             let _ = self.devices.sounds.as_ref().map(|sounds| sounds.tell(order));
             return None;
         }
         let now = self.now();
-        let is_spoken_otherwise = self.devices.is_spoken_otherwise(at);
+        let is_spoken_by_desktop = self.devices.is_spoken_by_desktop(at);
         let channel = self.devices.channels.get_mut(at)?;
-        if let (Order::Say(utterance), true) = (&order, is_spoken_otherwise) {
-            // Nobody sees it, and the device that speaks it says when it was heard.
+        if let (Order::Say(utterance), true) = (&order, is_spoken_by_desktop) {
+            // The line is not shown, and the device that speaks it reports when it was heard.
             let mut decided =
                 channel.announcer.handle(now, Input::Device(Report::Began(utterance.id)));
             let ended = channel.announcer.handle(now, Input::Device(Report::Shown(utterance.id)));
@@ -318,37 +319,37 @@ impl Room {
         Some(channel.announcer.handle(now, Input::Device(why)))
     }
 
-    /// What an announcer wants of us.
-    fn wanted(&mut self, at: usize, moment: Duration, outcome: Wanted) {
+    /// Carries out an outcome that an announcer wants.
+    fn apply_outcome(&mut self, at: usize, moment: Duration, outcome: Outcome) {
         match outcome {
-            Wanted::Presenting(number) => {
+            Outcome::Presenting(number) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.told.begin(moment);
                 }
             }
-            Wanted::Presented(number) => self.presented(at, number),
-            Wanted::PresentedWhole(number) => self.presented_whole(at, moment, number),
-            Wanted::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
-            Wanted::MoreTime(number) => self.answer(number, Meaning::Extend(USUAL_SECONDS)),
-            Wanted::Trouble(why) => {
+            Outcome::Presented(number) => self.presented(at, number),
+            Outcome::PresentedWhole(number) => self.presented_whole(at, moment, number),
+            Outcome::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
+            Outcome::MoreTime(number) => self.answer(number, AnswerMeaning::Extend(USUAL_SECONDS)),
+            Outcome::Trouble(why) => {
                 if self.is_paced(at) && !self.has_paced() {
                     self.paced_until = self.note_moment();
                 }
                 self.tell_others(at, &why);
-                // Nobody waits for a device that does not work.
+                // Do not wait for a device that does not work.
                 let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
                 for number in numbers {
                     self.start_clock(number);
                 }
                 self.tell_lines_again(at);
             }
-            Wanted::Works => self.tell_others(at, english::hubs::WORKS_AGAIN),
-            // The device keeps the person's pace; the hubs tell everything when it happens (ruling 30).
-            Wanted::Pace(_) => {}
+            Outcome::Works => self.tell_others(at, english::hubs::WORKS_AGAIN),
+            // The device keeps the person's pace; the hubs send everything when it happens (ruling 30).
+            Outcome::Pace(_) => {}
         }
     }
 
-    /// The name under which the person hears of the agent of an event.
+    /// The name under which the person hears of an event's agent.
     pub(super) fn agent_label(&self, hub: HubNumber, event: &Event) -> String {
         let announcer = self.devices.channels.first().map(|it| &it.announcer);
         let label = announcer.and_then(|it| it.agent_label(hub, &event.envelope.session_id));
@@ -360,13 +361,13 @@ impl Room {
         self.devices.channels.first().map(|it| it.announcer.agents()).unwrap_or_default()
     }
 
-    /// Whether any device goes at a pace of its own.
+    /// Whether any device has a pace of its own.
     pub(super) fn has_pace(&self) -> bool {
         let mut devices = self.devices.channels.iter().map(|it| it.device.name());
         devices.any(|name| name == speech::NAME || name == braille::NAME)
     }
 
-    /// Lines that were silent for the screen reader of the desktop tell what waits, now that it does not work.
+    /// When the desktop's screen reader fails, the lines that were silent for it tell the open asks.
     fn tell_lines_again(&mut self, at: usize) {
         let Some(lines) = self.devices.silent_lines(at) else { return };
         let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
@@ -375,7 +376,7 @@ impl Room {
         }
     }
 
-    /// One device has something to say that only the others can tell.
+    /// Tells something about one device through the others.
     fn tell_others(&mut self, at: usize, what: &str) {
         let Some(channel) = self.devices.channels.get(at) else { return };
         let text = english::hubs::about_device(channel.device.name(), what);
@@ -387,7 +388,7 @@ impl Room {
         }
     }
 
-    /// A device told the question whole.
+    /// A device has presented an ask.
     fn presented(&mut self, at: usize, number: AskNumber) {
         let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
         if let Some(waiting) = self.open.get_mut(number) {
@@ -396,7 +397,7 @@ impl Room {
         self.start_clock(number);
     }
 
-    /// The time of a question counts from when the slowest device has told it, if the hub counts it so.
+    /// The time of an ask counts from when the slowest device has presented it, if the hub counts that way.
     fn start_clock(&mut self, number: AskNumber) {
         let channels = self.devices.channels.iter().filter(|it| it.announcer.is_working());
         let working: Vec<&str> = channels.map(|it| it.device.name()).collect();
@@ -407,19 +408,19 @@ impl Room {
         waiting.is_presented = true;
         let ask = waiting.ask.clone();
         tokio::spawn(async move {
-            // A hub that does not hear it counts from when it asked; there is nothing else to do.
+            // A hub that does not receive it counts from when it asked; nothing else can be done.
             let _ = ask.presented().await;
         });
     }
 
-    /// A device told the question to its end. If that is enough for an answer here, it is for `aaep answer` too.
+    /// A device told an ask completely. If that suffices for an answer here, it also does for `aaep answer`.
     fn presented_whole(&mut self, at: usize, moment: Duration, number: AskNumber) {
         let Some(device) = self.devices.channels.get(at).map(|it| it.device.name()) else { return };
         let has_paced = self.has_paced();
         let Some(waiting) = self.open.get_mut(number) else { return };
         waiting.told.end(device, moment);
-        let Some(known) =
-            Asked::of(waiting.ask.event()).filter(|_| waiting.told.is_whole_at(moment, has_paced))
+        let Some(known) = PresentedAsk::of(waiting.ask.event())
+            .filter(|_| waiting.told.is_whole_at(moment, has_paced))
         else {
             return;
         };
@@ -432,13 +433,13 @@ impl Room {
         });
     }
 
-    /// Whether a device works that takes its time, so that what stands in the lines may not have been read yet.
+    /// Whether a paced device works, so that the lines may not have been read yet.
     fn has_paced(&self) -> bool {
         let mut channels = (0..).zip(&self.devices.channels);
         channels.any(|(at, it)| self.is_paced(at) && it.announcer.is_working())
     }
 
-    /// Whether one works, or worked at this moment.
+    /// Whether a paced device works, or worked at this moment.
     pub(super) fn has_paced_at(&self, moment: Duration) -> bool {
         moment < self.paced_until || self.has_paced()
     }
@@ -451,12 +452,12 @@ impl Room {
         let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
         match (at, told.report) {
             (Some(at), report) => {
-                // Lines note a moment themselves, between the question and the prompt.
+                // Lines note the moment themselves, between the question and the prompt.
                 let is_noted = told.device == lines::NAME;
                 let moment = if is_noted { self.moment(told.at) } else { self.note_moment() };
                 self.tell_of(at, moment, Input::Device(report));
             }
-            // The device for sounds has nobody who decides for it.
+            // The sound device has no announcer.
             (None, Report::Trouble(why) | Report::Notice(why)) => {
                 self.tell_all(&Input::Notice(&english::hubs::about_device(told.device, &why)));
             }
@@ -464,44 +465,47 @@ impl Room {
         }
     }
 
-    /// The person answers, or wants something of the time of a question.
-    pub(super) fn answer(&mut self, number: AskNumber, meaning: Meaning) {
+    /// Sends the person's answer, or their request about an ask's time.
+    pub(super) fn answer(&mut self, number: AskNumber, meaning: AnswerMeaning) {
         let Some(waiting) = self.open.get_mut(number) else { return };
-        let is_time = matches!(meaning, Meaning::Extend(_) | Meaning::Pause | Meaning::Resume);
+        let is_time = matches!(
+            meaning,
+            AnswerMeaning::Extend(_) | AnswerMeaning::Pause | AnswerMeaning::Resume
+        );
         waiting.is_answered |= !is_time;
         if is_time {
             let wanted = match meaning {
-                Meaning::Extend(seconds) => Some(Duration::from_secs(seconds)),
+                AnswerMeaning::Extend(seconds) => Some(Duration::from_secs(seconds)),
                 _ => None,
             };
             self.timed = Some((number, wanted));
         }
-        let (ask, came) = (waiting.ask.clone(), self.came.0.clone());
+        let (ask, updates) = (waiting.ask.clone(), self.updates.0.clone());
         tokio::spawn(async move {
             let sent = match meaning {
-                Meaning::Accept => ask.accept().await,
-                Meaning::Reject => ask.reject().await,
-                Meaning::Respond(response) => ask.answer(response).await,
-                Meaning::Extend(seconds) => ask.extend(seconds).await,
-                Meaning::Pause => ask.pause().await,
-                Meaning::Resume => ask.resume().await,
+                AnswerMeaning::Accept => ask.accept().await,
+                AnswerMeaning::Reject => ask.reject().await,
+                AnswerMeaning::Respond(response) => ask.answer(response).await,
+                AnswerMeaning::Extend(seconds) => ask.extend(seconds).await,
+                AnswerMeaning::Pause => ask.pause().await,
+                AnswerMeaning::Resume => ask.resume().await,
             };
             let Err(error) = sent else { return };
-            let came_of_it = if is_time {
-                Came::NotTimed(number, error)
+            let update = if is_time {
+                RoomUpdate::NotTimed(number, error)
             } else {
-                Came::NotAnswered(number, error)
+                RoomUpdate::NotAnswered(number, error)
             };
-            // If nobody listens any more, nobody needs to know.
-            let _ = came.send(came_of_it).await;
+            // If the listening has ended, this does not matter.
+            let _ = updates.send(update).await;
         });
     }
 }
 
-fn meaning_of(answer: Answer) -> Meaning {
+fn meaning_of(answer: Answer) -> AnswerMeaning {
     match answer {
-        Answer::Decision(aaep::event::human::Decision::Accept) => Meaning::Accept,
-        Answer::Decision(aaep::event::human::Decision::Reject) => Meaning::Reject,
-        Answer::Response(response) => Meaning::Respond(response),
+        Answer::Decision(aaep::event::human::Decision::Accept) => AnswerMeaning::Accept,
+        Answer::Decision(aaep::event::human::Decision::Reject) => AnswerMeaning::Reject,
+        Answer::Response(response) => AnswerMeaning::Respond(response),
     }
 }

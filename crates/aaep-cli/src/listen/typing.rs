@@ -1,4 +1,4 @@
-//! What the person types, at work.
+//! Carries out what the person types.
 
 use std::time::Duration;
 
@@ -7,53 +7,53 @@ use aaep::{Payload, printable};
 use aaep_announce::words::exact;
 use aaep_announce::{AskNumber, HubNumber, Input, Wish, choice_letters};
 
-use super::meant::{Doubt, NotBare};
+use super::meant::{AskDoubt, UnnumberedRefusal};
 use super::reports::DeviceReports;
-use super::room::Room;
+use super::room::ListeningRoom;
 use super::spoken_help;
-use super::typed::{self, Typed};
-use crate::answer::meaning::{self, Unclear};
+use super::typed::{self, TypedMeaning};
+use crate::answer::meaning::{self, UnclearAnswer};
 use crate::attention::asked;
 use crate::english::typing::{self, FOR_ANOTHER, NOTHING_ANSWERED};
 use crate::keyboard::TypedLine;
 
-impl Room {
-    /// The person typed something. Says whether they want to leave.
+impl ListeningRoom {
+    /// Handles a typed line. Returns whether the person wants to leave.
     pub(super) async fn typed(&mut self, line: &TypedLine, reports: &mut DeviceReports) -> bool {
-        // The line may answer what stands on the screen, so what was told before it is known first (ruling 33).
+        // The line may answer what is on the screen, so take in first what was told before it (ruling 33).
         for told in reports.sent_so_far().await {
             self.report(told);
         }
         let begun = self.moment(line.begun);
         match typed::read(&line.text) {
-            Typed::Quit => return true,
-            Typed::Nothing => {}
-            Typed::Wish(wish) => self.wish(wish),
-            Typed::Stop => {
+            TypedMeaning::Quit => return true,
+            TypedMeaning::Nothing => {}
+            TypedMeaning::Wish(wish) => self.wish(wish),
+            TypedMeaning::Stop => {
                 self.wish(Wish::Hush);
                 self.reply(typing::STOPPED);
             }
-            Typed::Tell(words) => self.tell_agent(words),
-            Typed::Cancel(name) => self.cancel_agent(name),
-            Typed::Help => self.reply(&spoken_help().join("\n")),
-            Typed::Left => self.recall(),
-            Typed::Away => self.away(),
-            Typed::List => self.list(),
-            Typed::To(number, words) => self.words(number, words, &line.text, begun),
-            Typed::Words(words) => {
+            TypedMeaning::Tell(words) => self.tell_agent(words),
+            TypedMeaning::Cancel(name) => self.cancel_agent(name),
+            TypedMeaning::Help => self.reply(&spoken_help().join("\n")),
+            TypedMeaning::Left => self.recall(),
+            TypedMeaning::Away => self.away(),
+            TypedMeaning::List => self.list(),
+            TypedMeaning::To(number, words) => self.words(number, words, &line.text, begun),
+            TypedMeaning::Words(words) => {
                 let is_refusal = meaning::REFUSAL.contains(&words.to_lowercase().as_str());
                 if let Some(number) = self.meant(words, begun, is_refusal) {
                     self.words(number, words, &line.text, begun);
                 }
             }
-            Typed::Number(number) => self.number_alone(number, begun),
+            TypedMeaning::Number(number) => self.number_alone(number, begun),
         }
         false
     }
 
-    /// The question that is meant by words without a number. If that is not sure, the person is told so.
+    /// The ask that words without a number refer to. If that is unclear, tells the person so.
     fn meant(&mut self, words: &str, begun: Duration, is_refusal: bool) -> Option<AskNumber> {
-        match self.open.bare(begun, is_refusal, self.has_paced_at(begun)) {
+        match self.open.find_unnumbered(begun, is_refusal, self.has_paced_at(begun)) {
             Ok(number) => Some(number),
             Err(why) => {
                 self.feedback(&not_meant(words, why));
@@ -62,8 +62,8 @@ impl Room {
         }
     }
 
-    /// The person typed a number and nothing else. Questions have numbers and choices do not, so it is told again what
-    /// that question asks. It is an answer only where a number or own words are asked for; it never consents (ruling 33).
+    /// Handles a number alone. Asks have numbers and choices do not, so the ask is told again. The number is an
+    /// answer only if a number or free text is asked for; it never consents (ruling 33).
     fn number_alone(&mut self, typed: AskNumber, begun: Duration) {
         let words = typed.to_string();
         let answers = |payload: &Payload| takes_number(payload, &words);
@@ -96,14 +96,14 @@ impl Room {
         self.tell_all(&Input::Wish(wish));
     }
 
-    /// Says something to the person that they asked for just now.
+    /// Tells the person something that they have just asked for.
     pub(super) fn reply(&mut self, text: &str) {
         for line in text.lines() {
             self.tell_all(&Input::Requested(line));
         }
     }
 
-    /// Which questions wait.
+    /// Lists the open asks.
     fn list(&mut self) {
         let lines: Vec<(HubNumber, String)> = self
             .open
@@ -128,7 +128,7 @@ impl Room {
         }
     }
 
-    /// Words to a question, in a line that was begun at this moment.
+    /// Words for an ask, in a line that was begun at this moment.
     fn words(&mut self, number: AskNumber, words: &str, line: &str, begun: Duration) {
         let has_paced = self.has_paced_at(begun);
         let Some(waiting) = self.open.get(number) else {
@@ -149,37 +149,40 @@ impl Room {
                 self.tell_all(&Input::TooSoon { number, text: &text });
             }
             Ok(meaning) => self.answer(number, meaning),
-            Err(Unclear(why)) => self.feedback(&format!("{why} {NOTHING_ANSWERED}")),
+            Err(UnclearAnswer(why)) => self.feedback(&format!("{why} {NOTHING_ANSWERED}")),
         }
     }
 
-    /// Says what came of what was typed, at once or not at all.
+    /// Tells the result of a typed line, at once or not at all.
     fn feedback(&mut self, text: &str) {
         self.tell_all(&Input::Feedback(text));
     }
 }
 
-/// What is said to words without a number that are not taken as an answer: what was typed, and that it answered nothing.
-fn not_meant(words: &str, why: NotBare) -> String {
+/// The feedback for words without a number that are not taken as an answer: the words, and that they answered
+/// nothing.
+fn not_meant(words: &str, why: UnnumberedRefusal) -> String {
     let what = match why {
-        NotBare::Another => FOR_ANOTHER.to_owned(),
-        NotBare::Over => typing::question_over(),
-        NotBare::Nothing => typing::nothing_waits(),
-        NotBare::Several => typing::several_wait(),
-        NotBare::Unsure(number, doubt) => typing::in_doubt(&unsure(number, doubt), number),
+        UnnumberedRefusal::Another => FOR_ANOTHER.to_owned(),
+        UnnumberedRefusal::Over => typing::question_over(),
+        UnnumberedRefusal::Nothing => typing::nothing_waits(),
+        UnnumberedRefusal::Several => typing::several_wait(),
+        UnnumberedRefusal::Unsure(number, doubt) => {
+            typing::in_doubt(&unsure(number, doubt), number)
+        }
     };
     format!("{} {what}", you_typed(words))
 }
 
-/// Why it is not sure that a question was meant.
-fn unsure(number: AskNumber, doubt: Doubt) -> String {
+/// Why the person may not have meant an ask.
+fn unsure(number: AskNumber, doubt: AskDoubt) -> String {
     match doubt {
-        Doubt::TooSoon { after, takes } => typing::typed_too_soon(number, after, takes),
-        Doubt::AfterAnother => typing::after_another(number),
+        AskDoubt::TooSoon { after, takes } => typing::typed_too_soon(number, after, takes),
+        AskDoubt::AfterAnother => typing::after_another(number),
     }
 }
 
-/// Whether a number is an answer to a question by itself: it is asked for, or it is what a choice is called.
+/// Whether a number alone answers an ask: a number is asked for, or it is the label of a choice.
 fn takes_number(payload: &Payload, number: &str) -> bool {
     let Payload::AwaitingClarification(asked) = payload else { return false };
     let kinds = asked.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
@@ -189,7 +192,7 @@ fn takes_number(payload: &Payload, number: &str) -> bool {
         || choices.any(|it| it.label.trim() == number)
 }
 
-/// What to type where a digit answers nothing.
+/// What to type when a digit answers nothing.
 fn instead_of_digits(payload: &Payload, typed: AskNumber) -> String {
     let Payload::AwaitingClarification(asked) = payload else {
         return typing::TYPE_YES_OR_NO.to_owned();
@@ -222,19 +225,20 @@ mod tests {
 
     use super::*;
     use crate::attention::file::NumbersFile;
-    use crate::listen::devices::{Channel, Devices};
-    use crate::listen::hearing::Hubs;
-    use crate::settings::Settings;
+    use crate::listen::devices::{DeviceChannel, DeviceSet};
+    use crate::listen::hearing::ListenedHubs;
+    use crate::settings::UserSettings;
 
-    /// Listening without hubs, in lines whose orders come here.
-    fn room() -> (Room, Receiver<Order>) {
+    /// A room without hubs, with lines whose orders are captured.
+    fn room() -> (ListeningRoom, Receiver<Order>) {
         let (device, orders) = Device::new(lines::NAME);
         let announcer = Announcer::new(Preferences::default()).without_pace();
-        let channels = vec![Channel { device, announcer, is_stuck: false }];
-        let devices = Devices { channels, sounds: None, are_lines_on_screen: false };
+        let channels = vec![DeviceChannel { device, announcer, is_stuck: false }];
+        let devices = DeviceSet { channels, sounds: None, are_lines_on_screen: false };
         // Nothing is ever numbered here.
-        let (numbers, hubs) = (NumbersFile::at("questions.json".into()), Hubs::new(Vec::new()));
-        (Room::new(devices, &Settings::default(), numbers, hubs, Vec::new()), orders)
+        let (numbers, hubs) =
+            (NumbersFile::at("questions.json".into()), ListenedHubs::new(Vec::new()));
+        (ListeningRoom::new(devices, &UserSettings::default(), numbers, hubs, Vec::new()), orders)
     }
 
     #[tokio::test]
@@ -245,7 +249,7 @@ mod tests {
         room.reply("Told.");
         let Ok(Order::Say(said)) = orders.try_recv() else { panic!("nothing is told") };
         assert!(reporter.report(Report::Began(said.id)) && reporter.report(Report::Ended(said.id)));
-        // What is being told would be stopped.
+        // This would stop an utterance that is still being told.
         let line = TypedLine { text: "hush".to_owned(), begun: Instant::now() };
         {
             let mut typed = pin!(room.typed(&line, &mut reports));
@@ -274,11 +278,11 @@ mod tests {
     #[test]
     fn whatever_is_not_an_answer_is_named_and_said_to_answer_nothing() {
         for why in [
-            NotBare::Another,
-            NotBare::Over,
-            NotBare::Nothing,
-            NotBare::Several,
-            NotBare::Unsure(2, Doubt::AfterAnother),
+            UnnumberedRefusal::Another,
+            UnnumberedRefusal::Over,
+            UnnumberedRefusal::Nothing,
+            UnnumberedRefusal::Several,
+            UnnumberedRefusal::Unsure(2, AskDoubt::AfterAnother),
         ] {
             let told = not_meant(" yes\u{1b}", why);
             assert!(told.starts_with("You typed \"yes"), "{told}");
@@ -290,11 +294,11 @@ mod tests {
     fn doubts_say_what_is_true_and_what_to_type() {
         let (after, takes) = (Duration::from_secs(20), Duration::from_secs(30));
         assert_eq!(
-            not_meant("yes", NotBare::Unsure(13, Doubt::TooSoon { after, takes })),
+            not_meant("yes", UnnumberedRefusal::Unsure(13, AskDoubt::TooSoon { after, takes })),
             "You typed \"yes\". You began to type 20 seconds after question 13 came, and it takes at least 30 \
              seconds. Nothing was answered. If you mean it, type 13 first."
         );
-        let told = not_meant("yes", NotBare::Unsure(13, Doubt::AfterAnother));
+        let told = not_meant("yes", UnnumberedRefusal::Unsure(13, AskDoubt::AfterAnother));
         assert!(told.contains("not sure that you mean question 13"), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! `aaep manifest show`: a manifest from options, printed as JSON.
+//! `aaep manifest show`: builds a manifest from options and prints it as JSON.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use aaep_trust::manifest::{
     self, Endpoint, JWKS_PATH, ManifestDescription, SigningReference, WELL_KNOWN_PATH,
 };
 
-use crate::console::Failure;
-use crate::keys::{Place, failure, now_unix_ms, tell};
+use crate::console::CommandFailure;
+use crate::keys::{KeysFolderFlag, failure, now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -21,7 +21,7 @@ Exit codes:
 /// What the manifest says.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub(super) struct Arguments {
+pub(super) struct ManifestShowOptions {
     /// The stable name of the agent, the same in all its versions.
     #[arg(long, value_name = "ID")]
     agent_id: String,
@@ -65,7 +65,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_days: u32,
     #[command(flatten)]
-    place: Place,
+    place: KeysFolderFlag,
 }
 
 fn endpoint(text: &str) -> Result<Endpoint, String> {
@@ -79,7 +79,7 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
 }
 
 /// Prints the manifest.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ManifestShowOptions) -> Result<ExitCode, CommandFailure> {
     if !arguments.sign {
         print(&build(arguments, None)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -88,8 +88,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let key = ring.active().map_err(|error| failure(&error))?;
     let manifest = build(arguments, Some(&ring))?;
     let valid_for = Duration::from_hours(24 * u64::from(arguments.valid_days));
-    let signed = manifest::sign(&manifest, &key, now_unix_ms(), valid_for)
-        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest show --help"))?;
+    let signed = manifest::sign(&manifest, &key, now_unix_ms(), valid_for).map_err(|error| {
+        CommandFailure::new(error.to_string(), "More: aaep manifest show --help")
+    })?;
     if arguments.jws {
         tell(signed.jws.as_str())?;
     } else {
@@ -98,11 +99,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(manifest: &Manifest) -> Result<(), Failure> {
+fn print(manifest: &Manifest) -> Result<(), CommandFailure> {
     tell(&serde_json::to_string_pretty(manifest).unwrap_or_default())
 }
 
-fn build(arguments: &Arguments, ring: Option<&KeyRing>) -> Result<Manifest, Failure> {
+fn build(
+    arguments: &ManifestShowOptions,
+    ring: Option<&KeyRing>,
+) -> Result<Manifest, CommandFailure> {
     let mut it = ManifestDescription::new(&arguments.agent_id);
     it.agent_name.clone_from(&arguments.agent_name);
     it.agent_version.clone_from(&arguments.agent_version);
@@ -121,16 +125,17 @@ fn build(arguments: &Arguments, ring: Option<&KeyRing>) -> Result<Manifest, Fail
         it.signing = Some(reference(origin, ring)?);
     }
     manifest::build(&it)
-        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest show --help"))
+        .map_err(|error| CommandFailure::new(error.to_string(), "More: aaep manifest show --help"))
 }
 
-fn reference(origin: &str, ring: Option<&KeyRing>) -> Result<SigningReference, Failure> {
+fn reference(origin: &str, ring: Option<&KeyRing>) -> Result<SigningReference, CommandFailure> {
     let next = "Write --origin like https://example.org.";
-    let origin =
-        Address::parse(origin).map_err(|error| Failure::new(error.to_string(), next))?.origin();
+    let origin = Address::parse(origin)
+        .map_err(|error| CommandFailure::new(error.to_string(), next))?
+        .origin();
     let at = |path: &str| {
         Uri::parse(&format!("{origin}{path}"))
-            .map_err(|error| Failure::new(error.to_string(), next))
+            .map_err(|error| CommandFailure::new(error.to_string(), next))
     };
     let published = ring.into_iter().flat_map(|ring| ring.published(now_unix_ms()));
     Ok(SigningReference {

@@ -1,7 +1,7 @@
-//! `aaep manifest verify`: fetches a manifest and its keys, and says in sentences what it found.
+//! `aaep manifest verify`: fetches a manifest and its keys, and reports in sentences.
 //!
-//! Keys are fetched from the origin of the manifest only, unless the user names another place. A
-//! pin is made or replaced only when the user says so.
+//! Keys are fetched only from the manifest's origin, unless the user names another place. A pin is made or replaced
+//! only if the user asks for it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use aaep_trust::manifest::{
 };
 use serde_json::json;
 
-use crate::console::{COULD_NOT, Failure};
+use crate::console::{COULD_NOT, CommandFailure};
 use crate::keys::{moment, now_unix_ms, own_folder, tell};
 
 const EXIT_CODES: &str = "\
@@ -22,13 +22,13 @@ Exit codes:
   1  the manifest is not valid, or its key is not the pinned one
   2  it could not be checked: wrong usage, nothing to be fetched, no keys";
 
-/// The JWS if the producer has it by itself, otherwise the JSON that may carry it.
+/// The JWS itself if the producer has it, otherwise the JSON that may contain it.
 const WANTED: &str = "application/jose, application/json;q=0.9";
 
 /// What to verify and whom to trust.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub(super) struct Arguments {
+pub(super) struct ManifestVerifyOptions {
     /// The address of the manifest, or of the producer alone, such as example.org.
     url: String,
     /// Take this key and no other.
@@ -52,27 +52,25 @@ pub(super) struct Arguments {
     insecure_allow_plain_http: bool,
 }
 
-/// How checking ended.
-enum Outcome {
-    /// The manifest is valid; with what was done about pins.
-    Valid(Box<Verified>, Trust),
-    /// It is not.
+/// The result of the verification.
+enum ManifestVerdict {
+    /// The manifest is valid.
+    Valid(Box<Verified>, KeyTrust),
     Invalid(VerifyError),
 }
 
-/// What is known about the key of a valid manifest.
+/// Whether the key of a valid manifest is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    /// It was known beforehand.
+enum KeyTrust {
+    /// It was pinned before.
     Known,
-    /// It is known from now on.
+    /// It is pinned from now on.
     Remembered,
-    /// Nobody has vouched for it.
+    /// It is not pinned.
     Unknown,
 }
 
-/// Verifies and reports.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ManifestVerifyOptions) -> Result<ExitCode, CommandFailure> {
     let outcome = match check(arguments) {
         Ok(outcome) => outcome,
         Err(failure) if arguments.json => {
@@ -83,35 +81,38 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Err(failure) => return Err(failure),
     };
     match (&outcome, arguments.json) {
-        (Outcome::Valid(verified, trust), true) => tell(&valid_json(verified, *trust))?,
-        (Outcome::Valid(verified, trust), false) => tell_valid(arguments, verified, *trust)?,
-        (Outcome::Invalid(error), true) => {
+        (ManifestVerdict::Valid(verified, trust), true) => tell(&valid_json(verified, *trust))?,
+        (ManifestVerdict::Valid(verified, trust), false) => {
+            tell_valid(arguments, verified, *trust)?
+        }
+        (ManifestVerdict::Invalid(error), true) => {
             let (code, text) = (error.code(), error.to_string());
             tell(&json!({ "valid": false, "code": code, "message": text }).to_string())?;
         }
-        (Outcome::Invalid(error), false) => tell(&format!("Not valid. {error}"))?,
+        (ManifestVerdict::Invalid(error), false) => tell(&format!("Not valid. {error}"))?,
     }
     Ok(match outcome {
-        Outcome::Valid(..) => ExitCode::SUCCESS,
-        Outcome::Invalid(_) => ExitCode::FAILURE,
+        ManifestVerdict::Valid(..) => ExitCode::SUCCESS,
+        ManifestVerdict::Invalid(_) => ExitCode::FAILURE,
     })
 }
 
-fn check(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let address = Address::parse_or_host(&arguments.url, WELL_KNOWN_PATH)
-        .map_err(|error| Failure::new(error.to_string(), "More: aaep manifest verify --help"))?;
+fn check(arguments: &ManifestVerifyOptions) -> Result<ManifestVerdict, CommandFailure> {
+    let address = Address::parse_or_host(&arguments.url, WELL_KNOWN_PATH).map_err(|error| {
+        CommandFailure::new(error.to_string(), "More: aaep manifest verify --help")
+    })?;
     let mut pins = open_pins(arguments)?;
     let client = Client::new().insecure_allow_plain_http(arguments.insecure_allow_plain_http);
     let bytes = fetch(&client, &address, "manifest", WANTED)?;
     let unverified = match Unverified::parse(&bytes) {
         Ok(unverified) => unverified,
-        Err(error) => return Ok(Outcome::Invalid(error)),
+        Err(error) => return Ok(ManifestVerdict::Invalid(error)),
     };
     let keys_address = keys_address(arguments, &address, &unverified)?;
     let keys = fetch(&client, &keys_address, "key set", "application/json")?;
     let keys = Jwks::parse(&keys).map_err(|error| {
         let what = format!("the keys at {keys_address} cannot be used. {error}");
-        Failure::new(what.trim_end_matches('.'), "Nothing was verified.")
+        CommandFailure::new(what.trim_end_matches('.'), "Nothing was verified.")
     })?;
     let origin = address.origin();
     let pinned: Vec<Thumbprint> = match &arguments.pin {
@@ -122,21 +123,21 @@ fn check(arguments: &Arguments) -> Result<Outcome, Failure> {
     let now = now_unix_ms();
     let verified = match unverified.verify(&keys, &expected, now) {
         Ok(verified) => verified,
-        Err(error) => return Ok(Outcome::Invalid(error)),
+        Err(error) => return Ok(ManifestVerdict::Invalid(error)),
     };
     let is_remembered = pins.get(&origin).is_some_and(|pin| pin.thumbprint == verified.thumbprint);
     let trust = if arguments.trust_first && !is_remembered {
         pins.pin(&origin, verified.thumbprint.clone(), now).map_err(|error| pin_failure(&error))?;
-        Trust::Remembered
+        KeyTrust::Remembered
     } else if verified.pinned {
-        Trust::Known
+        KeyTrust::Known
     } else {
-        Trust::Unknown
+        KeyTrust::Unknown
     };
-    Ok(Outcome::Valid(Box::new(verified), trust))
+    Ok(ManifestVerdict::Valid(Box::new(verified), trust))
 }
 
-fn open_pins(arguments: &Arguments) -> Result<PinStore, Failure> {
+fn open_pins(arguments: &ManifestVerifyOptions) -> Result<PinStore, CommandFailure> {
     let path = match &arguments.pins {
         Some(path) => path.clone(),
         None => own_folder("--pins")?.join("pins.toml"),
@@ -144,44 +145,53 @@ fn open_pins(arguments: &Arguments) -> Result<PinStore, Failure> {
     PinStore::open(&path).map_err(|error| pin_failure(&error))
 }
 
-fn pin_failure(error: &PinError) -> Failure {
-    Failure::new(error.to_string(), "More: aaep manifest verify --help")
+fn pin_failure(error: &PinError) -> CommandFailure {
+    CommandFailure::new(error.to_string(), "More: aaep manifest verify --help")
 }
 
-fn fetch(client: &Client, from: &Address, what: &str, wanted: &str) -> Result<Vec<u8>, Failure> {
+fn fetch(
+    client: &Client,
+    from: &Address,
+    what: &str,
+    wanted: &str,
+) -> Result<Vec<u8>, CommandFailure> {
     client.get_blocking(from, wanted).map(Vec::from).map_err(|error| {
-        Failure::new(format!("cannot fetch the {what} at {from}"), format!("{error}."))
+        CommandFailure::new(format!("cannot fetch the {what} at {from}"), format!("{error}."))
     })
 }
 
-/// Where the keys are: where the user says, or where the manifest says if that is its own origin.
+/// The address of the keys: the one that the user names, or the manifest's if it has the same origin.
 fn keys_address(
-    arguments: &Arguments,
+    arguments: &ManifestVerifyOptions,
     manifest: &Address,
     unverified: &Unverified,
-) -> Result<Address, Failure> {
+) -> Result<Address, CommandFailure> {
     if let Some(text) = &arguments.jwks {
         let next = "Write --jwks like https://example.org/keys.json.";
-        return Address::parse(text).map_err(|error| Failure::new(error.to_string(), next));
+        return Address::parse(text).map_err(|error| CommandFailure::new(error.to_string(), next));
     }
     let Some(named) = unverified.jwks_uri() else {
         let what = "the manifest does not say where its keys are";
-        return Err(Failure::new(what, "Say where with --jwks URL."));
+        return Err(CommandFailure::new(what, "Say where with --jwks URL."));
     };
     match Address::parse(named) {
         Ok(address) if address.origin() == manifest.origin() => Ok(address),
-        Ok(address) => Err(Failure::new(
+        Ok(address) => Err(CommandFailure::new(
             format!("the manifest has its keys at another place, {address}"),
             format!("If the people who run the producer say so too, add: --jwks {address}"),
         )),
-        Err(error) => Err(Failure::new(
+        Err(error) => Err(CommandFailure::new(
             format!("the address of the keys cannot be used: {error}"),
             "Say where they are with --jwks URL.",
         )),
     }
 }
 
-fn tell_valid(arguments: &Arguments, verified: &Verified, trust: Trust) -> Result<(), Failure> {
+fn tell_valid(
+    arguments: &ManifestVerifyOptions,
+    verified: &Verified,
+    trust: KeyTrust,
+) -> Result<(), CommandFailure> {
     let manifest = &verified.manifest;
     let name = manifest.agent_name.as_deref().unwrap_or(&manifest.agent_id);
     let (algorithm, key) = (verified.algorithm, &verified.thumbprint);
@@ -192,11 +202,11 @@ fn tell_valid(arguments: &Arguments, verified: &Verified, trust: Trust) -> Resul
         None => tell("The signature does not say how long it counts.")?,
     }
     match trust {
-        Trust::Known => tell("This is the key that the producer is known by."),
-        Trust::Remembered => {
+        KeyTrust::Known => tell("This is the key that the producer is known by."),
+        KeyTrust::Remembered => {
             tell("From now on the producer is known by this key, and any other will be refused.")
         }
-        Trust::Unknown => tell(&format!(
+        KeyTrust::Unknown => tell(&format!(
             "Nobody has vouched for this key yet: it shows who signed, not that it is the right \
              one. Compare the key with what the people who run the producer tell you, then run: \
              aaep manifest verify {} --pin {key} --trust-first",
@@ -205,13 +215,13 @@ fn tell_valid(arguments: &Arguments, verified: &Verified, trust: Trust) -> Resul
     }
 }
 
-/// A name that a stranger chose, fit to be said.
+/// A name chosen by a stranger, shortened and safe to print.
 fn short(name: &str) -> String {
     let cut: String = name.chars().take(120).collect();
     format!("\"{}\"", aaep::printable(&cut))
 }
 
-fn valid_json(verified: &Verified, trust: Trust) -> String {
+fn valid_json(verified: &Verified, trust: KeyTrust) -> String {
     json!({
         "valid": true,
         "code": "valid",
@@ -219,7 +229,7 @@ fn valid_json(verified: &Verified, trust: Trust) -> String {
         "kid": verified.kid,
         "thumbprint": verified.thumbprint.as_str(),
         "algorithm": verified.algorithm.name(),
-        "pinned": trust != Trust::Unknown,
+        "pinned": trust != KeyTrust::Unknown,
         "expires_at": verified.expires_unix_ms.map(moment),
     })
     .to_string()

@@ -1,4 +1,4 @@
-//! Only decisions: what was asked, and how it was decided, by whom, automatically or not.
+//! Replays only decisions: what was asked, how it was decided and by whom, and whether automatically.
 
 use std::collections::VecDeque;
 
@@ -7,26 +7,26 @@ use aaep::{Payload, ReplyToken};
 use aaep_announce::{Kind, Utterance};
 use serde_json::{Value, json};
 
-use super::history::{From, History, MAX_TOLD, Row};
-use super::play::Told;
-use crate::archive::Session;
+use super::history::{HistoryEvent, HistoryStart, MAX_TOLD, ReplayHistory};
+use super::play::ReplayedUtterance;
+use crate::archive::ArchivedSession;
 use crate::attention::asked;
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::keys::moment;
 
-/// How many questions of a session can be open at once; the same as a subscriber holds.
+/// How many asks of a session can be open at the same time; the same limit as in a subscriber.
 const MAX_OPEN: usize = 256;
 
-/// What was asked, and what became of it.
+/// An ask and its outcome.
 #[derive(Debug, Clone)]
-pub(super) struct Decision {
+pub(super) struct ReplayedDecision {
     /// When it was asked.
     pub(super) unix_us: i64,
-    pub(super) told: Told,
+    pub(super) told: ReplayedUtterance,
 }
 
-/// A question of which it is not known yet what became of it.
-struct Question {
+/// An ask whose outcome was not found yet.
+struct UndecidedAsk {
     reply_token: ReplyToken,
     unix_us: i64,
     turn: u32,
@@ -36,21 +36,22 @@ struct Question {
     asks: String,
 }
 
-/// The decisions in a session from there on: the last ones, and how many were left out.
+/// The decisions in a session from a start on: the last ones, and how many were left out.
 pub(super) fn decisions(
-    history: &History,
-    session: &Session,
-    from: &From,
-) -> Result<(VecDeque<Decision>, u64), Failure> {
-    let (mut pending, mut all, mut left_out) = (VecDeque::<Question>::new(), VecDeque::new(), 0);
-    let mut decide = |question: Question, settled: Option<(&Row, &Utterance)>| {
+    history: &ReplayHistory,
+    session: &ArchivedSession,
+    from: &HistoryStart,
+) -> Result<(VecDeque<ReplayedDecision>, u64), CommandFailure> {
+    let (mut pending, mut all, mut left_out) =
+        (VecDeque::<UndecidedAsk>::new(), VecDeque::new(), 0);
+    let mut decide = |question: UndecidedAsk, settled: Option<(&HistoryEvent, &Utterance)>| {
         all.push_back(decision(session, question, settled));
         if all.len() > MAX_TOLD {
             all.pop_front();
             left_out += 1;
         }
     };
-    history.tell(session, &From::Beginning, |row, said| {
+    history.tell(session, &HistoryStart::Beginning, |row, said| {
         if let Some(reply_token) = question_of(row) {
             let is_open = said.iter().any(|it| it.kind == Kind::Notice);
             let Some(utterance) = said.into_iter().find(|it| it.kind == Kind::Question) else {
@@ -61,7 +62,7 @@ pub(super) fn decisions(
             if pending.len() >= MAX_OPEN {
                 pending.pop_front();
             }
-            pending.push_back(Question {
+            pending.push_back(UndecidedAsk {
                 reply_token,
                 unix_us,
                 turn,
@@ -89,7 +90,7 @@ pub(super) fn decisions(
     Ok((all, left_out))
 }
 
-fn question_of(row: &Row) -> Option<&ReplyToken> {
+fn question_of(row: &HistoryEvent) -> Option<&ReplyToken> {
     match &row.event.payload {
         Payload::AwaitingConfirmation(it) => Some(&it.reply_token),
         Payload::AwaitingClarification(it) => Some(&it.reply_token),
@@ -98,28 +99,28 @@ fn question_of(row: &Row) -> Option<&ReplyToken> {
 }
 
 fn decision(
-    session: &Session,
-    question: Question,
-    settled: Option<(&Row, &Utterance)>,
-) -> Decision {
-    let Question { unix_us, turn, mut utterance, is_open, asks, .. } = question;
+    session: &ArchivedSession,
+    question: UndecidedAsk,
+    settled: Option<(&HistoryEvent, &Utterance)>,
+) -> ReplayedDecision {
+    let UndecidedAsk { unix_us, turn, mut utterance, is_open, asks, .. } = question;
     let ended = match settled {
         Some((_, settled)) => settled.words.as_str(),
         None if is_open => "It is still open. To answer it: aaep attention",
         None => "It is not known what became of it.",
     };
     utterance.words = format!("{} {ended}", utterance.words);
-    let mut told = Told::of(session, unix_us, turn, utterance);
+    let mut told = ReplayedUtterance::of(session, unix_us, turn, utterance);
     told.json["asks"] = asks.into();
     told.json["is_open"] = (is_open && settled.is_none()).into();
     if let Some((row, _)) = settled {
         settlement(&mut told.json, row);
     }
-    Decision { unix_us, told }
+    ReplayedDecision { unix_us, told }
 }
 
-/// What became of it, for machines.
-fn settlement(json: &mut Value, row: &Row) {
+/// Adds the outcome to the JSON.
+fn settlement(json: &mut Value, row: &HistoryEvent) {
     if let Some(resolution) = Delivery::of(&row.event).and_then(|it| it.resolution) {
         json["outcome"] = json!(resolution.outcome);
         json["decided_by"] = json!(resolution.decided_by);

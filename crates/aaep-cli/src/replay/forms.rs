@@ -1,4 +1,4 @@
-//! Each way to hear something again: what is told, and in which order.
+//! The forms of a replay: what each tells, and in which order.
 
 use aaep::{Payload, printable};
 use aaep_announce::words::exact;
@@ -7,52 +7,57 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::decisions::decisions;
-use super::history::{From, History, MAX_SESSIONS, MAX_TOLD, Said, notice};
+use super::history::{
+    HistoryStart, MAX_SESSIONS, MAX_TOLD, ReplayHistory, SpokenUtterance, notice,
+};
 use super::place::{self, PlacesFile};
-use super::play::Told;
-use super::reply::{Replies, Reply};
+use super::play::ReplayedUtterance;
+use super::reply::{AgentReplies, AgentReply};
 use super::since;
-use crate::archive::Session;
-use crate::console::{Failure, ascii_json_line, count, number};
+use crate::archive::ArchivedSession;
+use crate::console::{CommandFailure, ascii_json_line, count, number};
 use crate::keys::{moment, now_unix_ms, tell};
 use crate::listen::devices;
-use crate::settings::Settings;
+use crate::settings::UserSettings;
 
 /// How many sessions are listed.
 const MAX_LISTED: usize = 20;
 
-/// The turns of a session with more events than this are not counted for the list.
+/// Turns are not counted in the list for sessions with more events than this.
 const MAX_COUNTED_EVENTS: u64 = 2048;
 
-/// After so long a pause the time is told again, in microseconds.
+/// After a pause of this many microseconds, the time is told again.
 const PAUSE_US: i64 = 5 * 60 * 1_000_000;
 
-/// How much of a turn is told where turns are listed, in characters.
+/// How much of a turn is told in the list of turns, in characters.
 const MAX_TURN_WORDS: usize = 160;
 
 /// The history, and what is needed to tell it.
-pub(super) struct Replay {
-    history: History,
+pub(super) struct ReplayContext {
+    history: ReplayHistory,
     address: String,
     now_unix_ms: i64,
     zone: TimeZone,
 }
 
-impl Replay {
+impl ReplayContext {
     pub(super) fn open(
         address: &str,
         token: Option<&str>,
-        settings: &Settings,
-    ) -> Result<Self, Failure> {
+        settings: &UserSettings,
+    ) -> Result<Self, CommandFailure> {
         let preferences = devices::preferences(settings);
-        let history = History::open(address, token, settings.clone(), preferences)?;
+        let history = ReplayHistory::open(address, token, settings.clone(), preferences)?;
         let (address, zone) = (address.to_owned(), TimeZone::system());
-        Ok(Replay { history, address, now_unix_ms: now_unix_ms(), zone })
+        Ok(ReplayContext { history, address, now_unix_ms: now_unix_ms(), zone })
     }
 
-    pub(super) fn moment_of(&self, text: &str) -> Result<i64, Failure> {
+    pub(super) fn moment_of(&self, text: &str) -> Result<i64, CommandFailure> {
         since::since(text, self.now_unix_ms, &self.zone).map_err(|next| {
-            Failure::new(format!("{} is no time that can be understood", printable(text)), next)
+            CommandFailure::new(
+                format!("{} is no time that can be understood", printable(text)),
+                next,
+            )
         })
     }
 
@@ -61,11 +66,14 @@ impl Replay {
     }
 
     /// What happened since the person left, or since a moment, session by session.
-    pub(super) fn left(&self, since: Option<i64>) -> Result<Vec<Told>, Failure> {
+    pub(super) fn left(
+        &self,
+        since: Option<i64>,
+    ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let (from, when) = if let Some(unix_us) = since {
             let when = self.when(unix_us);
             let when = when.split_once(' ').map_or(when.as_str(), |(_, when)| when).to_owned();
-            (From::Time(unix_us), when)
+            (HistoryStart::Time(unix_us), when)
         } else {
             let is_listening = place::is_listening(&self.address);
             let places = PlacesFile::own()?.look()?;
@@ -79,38 +87,42 @@ impl Replay {
         for session in concerned.iter().take(MAX_SESSIONS).rev() {
             let (said, left_out) = self.history.said(session, &from, None)?;
             if !said.is_empty() {
-                all.push(Told::about(&self.sentence(session)));
+                all.push(ReplayedUtterance::about(&self.sentence(session)));
                 all.extend(self.lines(session, said, left_out));
             }
         }
         let begins = if all.is_empty() { "Nothing happened since" } else { "Since" };
         let ends = if all.is_empty() { "." } else { ":" };
-        all.insert(0, Told::about(&format!("{begins} {when}{ends}")));
+        all.insert(0, ReplayedUtterance::about(&format!("{begins} {when}{ends}")));
         all.extend(left_out_sessions(concerned.len()));
         all.extend(self.questions());
         Ok(all)
     }
 
     /// The last thing that was told.
-    pub(super) fn last(&self, which: Option<&str>) -> Result<Vec<Told>, Failure> {
-        let mut last: Option<(&Session, i64, Vec<Said>)> = None;
+    pub(super) fn last(
+        &self,
+        which: Option<&str>,
+    ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
+        let mut last: Option<(&ArchivedSession, i64, Vec<SpokenUtterance>)> = None;
         for session in self.meant(which)? {
-            // What was said elsewhere is newer than everything in this session and those after it.
+            // The last utterance found is newer than everything in this session and the following ones.
             let before = last.as_ref().map_or(i64::MIN, |(_, unix_us, _)| *unix_us);
             if before >= session.last_unix_us {
                 break;
             }
             let mut newest = None;
-            self.history.tell(session, &From::Beginning, |row, said| {
+            self.history.tell(session, &HistoryStart::Beginning, |row, said| {
                 newest = Some((row.unix_us, row.turn, said));
             })?;
             if let Some((unix_us, turn, said)) = newest.filter(|it| it.0 > before) {
-                let said = said.into_iter().map(|utterance| Said { unix_us, turn, utterance });
+                let said =
+                    said.into_iter().map(|utterance| SpokenUtterance { unix_us, turn, utterance });
                 last = Some((session, unix_us, said.collect()));
             }
         }
         let Some((session, _, mut said)) = last else { return Ok(nothing()) };
-        // Alone, it does not say whose it is.
+        // On its own, the utterance does not name its agent.
         if let Some(first) = said.first_mut() {
             first.utterance.words = with_name(session, &first.utterance.words);
         }
@@ -119,14 +131,17 @@ impl Replay {
         Ok(all)
     }
 
-    /// What an agent said last.
-    fn last_reply(&self, which: Option<&str>) -> Result<Option<(&Session, Reply)>, Failure> {
-        let mut last: Option<(&Session, Reply)> = None;
+    /// The last reply of an agent.
+    fn last_reply(
+        &self,
+        which: Option<&str>,
+    ) -> Result<Option<(&ArchivedSession, AgentReply)>, CommandFailure> {
+        let mut last: Option<(&ArchivedSession, AgentReply)> = None;
         for session in self.meant(which)? {
             if last.as_ref().is_some_and(|(_, it)| it.unix_us >= session.last_unix_us) {
                 break;
             }
-            let mut replies = Replies::default();
+            let mut replies = AgentReplies::default();
             self.history.each(session, |row| {
                 if let Payload::OutputStreaming(piece) = &row.event.payload {
                     replies.take(row.unix_us, row.turn, piece);
@@ -140,7 +155,11 @@ impl Replay {
         Ok(last)
     }
 
-    pub(super) fn reply(&self, which: Option<&str>, is_exact: bool) -> Result<Vec<Told>, Failure> {
+    pub(super) fn reply(
+        &self,
+        which: Option<&str>,
+        is_exact: bool,
+    ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let Some((session, reply)) = self.last_reply(which)? else { return Ok(nothing()) };
         let style = self.history.preferences().style();
         let style = if is_exact { style.exactly() } else { style };
@@ -148,13 +167,13 @@ impl Replay {
             let words = if at == 0 { with_name(session, &words) } else { words };
             let language = reply.language.clone();
             let utterance = Utterance { kind: Kind::Reply, language, ..notice(&words) };
-            Said { unix_us: reply.unix_us, turn: reply.turn, utterance }
+            SpokenUtterance { unix_us: reply.unix_us, turn: reply.turn, utterance }
         });
         Ok(self.lines(session, said, 0))
     }
 
-    /// The last reply exactly as it came, but for what would steer a terminal.
-    pub(super) fn exactly(&self, which: Option<&str>, as_json: bool) -> Result<(), Failure> {
+    /// Prints the last reply exactly, except for terminal control characters.
+    pub(super) fn exactly(&self, which: Option<&str>, as_json: bool) -> Result<(), CommandFailure> {
         let Some((session, reply)) = self.last_reply(which)? else {
             return if as_json { Ok(()) } else { tell(NOTHING) };
         };
@@ -172,9 +191,13 @@ impl Replay {
         if reply.is_cut { tell("The rest is too long to be told.") } else { Ok(()) }
     }
 
-    pub(super) fn decisions(&self, which: Option<&str>, from: &From) -> Result<Vec<Told>, Failure> {
+    pub(super) fn decisions(
+        &self,
+        which: Option<&str>,
+        from: &HistoryStart,
+    ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let sessions = self.meant(which)?;
-        let concerned: Vec<&Session> =
+        let concerned: Vec<&ArchivedSession> =
             sessions.into_iter().filter(|it| from.concerns(it)).collect();
         let (mut all, mut left_out) = (Vec::new(), 0);
         for session in concerned.iter().take(MAX_SESSIONS) {
@@ -186,14 +209,14 @@ impl Replay {
         let beyond = all.len().saturating_sub(MAX_TOLD);
         all.drain(..beyond);
         left_out += beyond as u64;
-        let mut told: Vec<Told> = left_out_things(left_out).into_iter().collect();
+        let mut told: Vec<ReplayedUtterance> = left_out_things(left_out).into_iter().collect();
         let timed = all.into_iter().map(|mut it| {
             it.told.utterance.words = self.at(it.unix_us, &it.told.utterance.words);
             it.told
         });
         told.extend(timed);
         if told.is_empty() {
-            told.push(Told::about("Nothing was asked."));
+            told.push(ReplayedUtterance::about("Nothing was asked."));
         }
         told.extend(left_out_sessions(concerned.len()));
         Ok(told)
@@ -202,31 +225,31 @@ impl Replay {
     pub(super) fn session(
         &self,
         which: &str,
-        from: &From,
+        from: &HistoryStart,
         turn: Option<u32>,
-    ) -> Result<Vec<Told>, Failure> {
+    ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let (_, session) = self.history.find(which)?;
         let (said, left_out) = self.history.said(session, from, turn)?;
         if let (true, Some(turn)) = (said.is_empty(), turn) {
             let what = format!("the session of {} has no turn {turn}", name(session));
             let id = &session.id;
             let next = format!("To hear which there are: aaep replay session {id} --turns");
-            return Err(Failure::new(what, next));
+            return Err(CommandFailure::new(what, next));
         }
-        let mut all = vec![Told::about(&self.sentence(session))];
+        let mut all = vec![ReplayedUtterance::about(&self.sentence(session))];
         all.extend(self.lines(session, said, left_out));
         all.extend(self.questions());
         Ok(all)
     }
 
-    /// The turns of a session, each with its end.
-    pub(super) fn turns(&self, which: &str) -> Result<Vec<Told>, Failure> {
+    /// The turns of a session, each with its last utterance.
+    pub(super) fn turns(&self, which: &str) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let (_, session) = self.history.find(which)?;
-        let mut turns: Vec<(u64, i64, Said)> = Vec::new();
+        let mut turns: Vec<(u64, i64, SpokenUtterance)> = Vec::new();
         let mut left_out = 0;
-        self.history.tell(session, &From::Beginning, |row, said| {
+        self.history.tell(session, &HistoryStart::Beginning, |row, said| {
             for utterance in said {
-                let said = Said { unix_us: row.unix_us, turn: row.turn, utterance };
+                let said = SpokenUtterance { unix_us: row.unix_us, turn: row.turn, utterance };
                 match turns.last_mut().filter(|(_, _, it)| it.turn == row.turn) {
                     Some((things, _, last)) => (*things, *last) = (*things + 1, said),
                     None => turns.push((1, row.unix_us, said)),
@@ -237,7 +260,7 @@ impl Replay {
                 }
             }
         })?;
-        let mut all = vec![Told::about(&self.sentence(session))];
+        let mut all = vec![ReplayedUtterance::about(&self.sentence(session))];
         all.extend(left_out_things(left_out));
         all.extend(turns.into_iter().map(|(things, unix_us, mut said)| {
             let ended: String = said.utterance.words.chars().take(MAX_TURN_WORDS).collect();
@@ -245,12 +268,12 @@ impl Replay {
             said.utterance.kind = Kind::Notice;
             said.utterance.words =
                 format!("Turn {turn}, {}, {things}. Its end: {ended}", self.when(unix_us));
-            Told::of(session, unix_us, turn, said.utterance)
+            ReplayedUtterance::of(session, unix_us, turn, said.utterance)
         }));
         Ok(all)
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Told>, Failure> {
+    pub(super) fn list(&self) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let sessions = &self.history.sessions;
         if sessions.is_empty() {
             return Ok(nothing());
@@ -271,7 +294,7 @@ impl Replay {
             let words = self.sentence(session);
             let words = format!("{}: {}{counted}. {about}", at + 1, words.trim_end_matches('.'));
             let words = words.trim_end().to_owned();
-            let mut told = Told::about(&words);
+            let mut told = ReplayedUtterance::about(&words);
             told.json = json!({
                 "number": at + 1,
                 "session_id": session.id,
@@ -291,13 +314,13 @@ impl Replay {
                 "And {} before. To hear one of those, say the name of its agent, or its id from: aaep sessions list",
                 count(more as u64, "session")
             );
-            all.push(Told::about(&words));
+            all.push(ReplayedUtterance::about(&words));
         }
         Ok(all)
     }
 
-    /// Which session it is, as a sentence.
-    fn sentence(&self, session: &Session) -> String {
+    /// A sentence that identifies a session.
+    fn sentence(&self, session: &ArchivedSession) -> String {
         let state = match session.ended_unix_us {
             Some(ended) => format!("ended {}", self.when(ended)),
             None => format!("still going on, last heard {}", self.when(session.last_unix_us)),
@@ -309,30 +332,30 @@ impl Replay {
         )
     }
 
-    /// Those that are meant, the newest first.
-    fn meant(&self, which: Option<&str>) -> Result<Vec<&Session>, Failure> {
+    /// The sessions that are meant, newest first.
+    fn meant(&self, which: Option<&str>) -> Result<Vec<&ArchivedSession>, CommandFailure> {
         match which {
             Some(which) => Ok(vec![self.history.find(which)?.1]),
             None => Ok(self.history.sessions.iter().take(MAX_SESSIONS).collect()),
         }
     }
 
-    fn concerned(&self, from: &From) -> Vec<&Session> {
+    fn concerned(&self, from: &HistoryStart) -> Vec<&ArchivedSession> {
         self.history.sessions.iter().filter(|it| from.concerns(it)).collect()
     }
 
-    /// What was said, with the time where it helps: at first, at questions, and after a pause.
+    /// Adds the time to utterances where it helps: to the first, to questions, and after a pause.
     fn lines(
         &self,
-        session: &Session,
-        said: impl IntoIterator<Item = Said>,
+        session: &ArchivedSession,
+        said: impl IntoIterator<Item = SpokenUtterance>,
         left_out: u64,
-    ) -> Vec<Told> {
-        let mut all: Vec<Told> = left_out_things(left_out).into_iter().collect();
+    ) -> Vec<ReplayedUtterance> {
+        let mut all: Vec<ReplayedUtterance> = left_out_things(left_out).into_iter().collect();
         let mut last_us = None;
         for said in said {
-            let Said { unix_us, turn, mut utterance } = said;
-            let mut told = Told::of(session, unix_us, turn, utterance.clone());
+            let SpokenUtterance { unix_us, turn, mut utterance } = said;
+            let mut told = ReplayedUtterance::of(session, unix_us, turn, utterance.clone());
             let is_late = last_us.is_none_or(|last: i64| unix_us.saturating_sub(last) >= PAUSE_US);
             if is_late || utterance.kind == Kind::Question {
                 utterance.words = self.at(unix_us, &utterance.words);
@@ -351,8 +374,8 @@ impl Replay {
         format!("{}{}, {words}", first.map(String::from).unwrap_or_default(), letters.as_str())
     }
 
-    /// How many questions wait, if any do.
-    fn questions(&self) -> Option<Told> {
+    /// How many questions are pending, if any.
+    fn questions(&self) -> Option<ReplayedUtterance> {
         let words = match self.history.questions() {
             0 => return None,
             1 => "1 question waits for you. To hear it: aaep attention".to_owned(),
@@ -360,12 +383,12 @@ impl Replay {
                 format!("{} questions wait for you. To hear them: aaep attention", number(many))
             }
         };
-        Some(Told::about(&words))
+        Some(ReplayedUtterance::about(&words))
     }
 }
 
-/// Nobody knows since when the person was away.
-fn never_left(is_listening: bool) -> Failure {
+/// The failure when it is unknown since when the person was away.
+fn never_left(is_listening: bool) -> CommandFailure {
     let what = if is_listening {
         "you have not left: aaep listen has told you everything since it began"
     } else {
@@ -373,16 +396,16 @@ fn never_left(is_listening: bool) -> Failure {
     };
     let next =
         "Say since when, for example: aaep replay --since 1h. Or choose from: aaep replay list";
-    Failure::new(what, next)
+    CommandFailure::new(what, next)
 }
 
 const NOTHING: &str = "There is nothing to be heard here yet.";
 
-fn nothing() -> Vec<Told> {
-    vec![Told::about(NOTHING)]
+fn nothing() -> Vec<ReplayedUtterance> {
+    vec![ReplayedUtterance::about(NOTHING)]
 }
 
-/// The beginning of what a session is about, on one line and as a sentence.
+/// The beginning of a session's summary, on one line and as a sentence.
 fn in_short(summary: &str) -> String {
     const MAX_CHARACTERS: usize = 100;
     let summary = exact(summary.trim());
@@ -394,12 +417,12 @@ fn in_short(summary: &str) -> String {
     }
 }
 
-fn name(session: &Session) -> String {
+fn name(session: &ArchivedSession) -> String {
     session.agent.as_deref().map_or("an agent without a name".into(), printable).into_owned()
 }
 
-/// Words with the name of the agent before them, unless they begin with it.
-fn with_name(session: &Session, words: &str) -> String {
+/// Adds the agent's name before words that do not begin with it.
+fn with_name(session: &ArchivedSession, words: &str) -> String {
     let name = name(session);
     let rest = words.strip_prefix(name.as_str());
     if rest.is_some_and(|it| it.starts_with([':', ' '])) {
@@ -408,13 +431,13 @@ fn with_name(session: &Session, words: &str) -> String {
     format!("{name}: {words}")
 }
 
-fn left_out_things(left_out: u64) -> Option<Told> {
+fn left_out_things(left_out: u64) -> Option<ReplayedUtterance> {
     let words = format!("Too much to tell. Left out before this: {}.", count(left_out, "thing"));
-    (left_out > 0).then(|| Told::about(&words))
+    (left_out > 0).then(|| ReplayedUtterance::about(&words))
 }
 
-fn left_out_sessions(all: usize) -> Option<Told> {
+fn left_out_sessions(all: usize) -> Option<ReplayedUtterance> {
     let left_out = all.saturating_sub(MAX_SESSIONS) as u64;
     let words = format!("Too much to tell. Left out: {} before these.", count(left_out, "session"));
-    (left_out > 0).then(|| Told::about(&words))
+    (left_out > 0).then(|| ReplayedUtterance::about(&words))
 }

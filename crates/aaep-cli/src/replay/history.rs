@@ -1,6 +1,6 @@
-//! What a hub has stored, read in pages and told in the words of live listening.
+//! Reads a hub's stored events in pages and tells them in the words of live listening.
 //!
-//! A session can have a hundred thousand events. At no time is more of it held than a page, and what is to be told.
+//! A session can have a hundred thousand events. Memory holds at most one page and the utterances to tell.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -9,56 +9,57 @@ use aaep::{Event, Message, Mode, SessionId, printable};
 use aaep_announce::{Answered, By, Kind, Preferences, Transcript, Utterance, Weight};
 use serde_json::Value;
 
-use super::place::Place;
-use super::turns::Turns;
-use crate::archive::{Archive, GivenAnswer, Session};
+use super::place::ListeningPlace;
+use super::turns::TurnCounter;
+use crate::archive::{ArchivedAnswer, ArchivedSession, SessionArchive};
 use crate::attention::language::in_language;
 use crate::attention::look;
-use crate::console::Failure;
+use crate::console::CommandFailure;
 use crate::hubs::reach::client;
-use crate::settings::Settings;
+use crate::settings::UserSettings;
 
-/// How many things are told at most. Of more than that, the last ones are.
+/// The most utterances that are told. If there are more, the last ones are told.
 pub(super) const MAX_TOLD: usize = 1000;
 
-/// How many sessions are looked at, the newest first.
+/// How many sessions are read, newest first.
 pub(super) const MAX_SESSIONS: usize = 64;
 
-/// What a hub has stored that the person may hear.
-pub(super) struct History {
-    archive: Archive,
-    /// The sessions, the one first in which something happened last.
-    pub(super) sessions: Vec<Session>,
-    /// The ids of the events with questions that are open now.
+/// The stored sessions of a hub that the person may hear.
+pub(super) struct ReplayHistory {
+    archive: SessionArchive,
+    /// The sessions, most recently active first.
+    pub(super) sessions: Vec<ArchivedSession>,
+    /// The event ids of the asks that are open now.
     open: HashSet<String>,
-    settings: Settings,
+    settings: UserSettings,
     preferences: Preferences,
 }
 
-/// An event of the past.
-pub(super) struct Row {
+/// A stored event.
+pub(super) struct HistoryEvent {
     pub(super) order: u64,
     pub(super) unix_us: i64,
     pub(super) turn: u32,
     pub(super) event: Event,
-    pub(super) answer: Option<GivenAnswer>,
+    pub(super) answer: Option<ArchivedAnswer>,
 }
 
-/// Something that was said.
+/// An utterance about a stored event.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
+pub(super) struct SpokenUtterance {
     pub(super) unix_us: i64,
     pub(super) turn: u32,
     pub(super) utterance: Utterance,
 }
 
-/// From where on something is wanted.
+/// From where on events are wanted.
 #[derive(Debug, Clone)]
-pub(super) enum From {
+pub(super) enum HistoryStart {
     Beginning,
-    /// From a moment on, by the clock of the hub.
+    /// From a moment on, by the hub's clock.
     Time(i64),
-    /// After an event, by its place among all events of the hub, without those that were told ahead of it.
+    /// After an event, by its place among all events of the hub, except for critical events that were told ahead of
+    /// it.
     After {
         order: u64,
         unix_us: i64,
@@ -66,35 +67,37 @@ pub(super) enum From {
     },
 }
 
-impl From {
-    pub(super) fn includes(&self, row: &Row) -> bool {
+impl HistoryStart {
+    pub(super) fn includes(&self, row: &HistoryEvent) -> bool {
         match self {
-            From::Beginning => true,
-            From::Time(unix_us) => row.unix_us >= *unix_us,
-            From::After { order, ahead, .. } => {
+            HistoryStart::Beginning => true,
+            HistoryStart::Time(unix_us) => row.unix_us >= *unix_us,
+            HistoryStart::After { order, ahead, .. } => {
                 row.order > *order && !ahead.contains(row.event.envelope.event_id.as_str())
             }
         }
     }
 
-    /// Whether a session can have something of it.
-    pub(super) fn concerns(&self, session: &Session) -> bool {
+    /// Whether a session can contain events from this start on.
+    pub(super) fn concerns(&self, session: &ArchivedSession) -> bool {
         match self {
-            From::Beginning => true,
-            From::Time(unix_us) | From::After { unix_us, .. } => session.last_unix_us >= *unix_us,
+            HistoryStart::Beginning => true,
+            HistoryStart::Time(unix_us) | HistoryStart::After { unix_us, .. } => {
+                session.last_unix_us >= *unix_us
+            }
         }
     }
 }
 
-impl History {
-    /// Looks at the hub at an address.
+impl ReplayHistory {
+    /// Queries the hub at an address.
     pub(super) fn open(
         address: &str,
         token: Option<&str>,
-        settings: Settings,
+        settings: UserSettings,
         preferences: Preferences,
-    ) -> Result<Self, Failure> {
-        let archive = Archive::Hub(client(address, token)?);
+    ) -> Result<Self, CommandFailure> {
+        let archive = SessionArchive::Hub(client(address, token)?);
         let mut sessions = Vec::new();
         archive.each_session(|session| {
             sessions.push(session.clone());
@@ -104,17 +107,17 @@ impl History {
         let waiting = look::look(address, token)?.waiting;
         let open =
             waiting.iter().map(|it| it.event.envelope.event_id.as_str().to_owned()).collect();
-        Ok(History { archive, sessions, open, settings, preferences })
+        Ok(ReplayHistory { archive, sessions, open, settings, preferences })
     }
 
-    /// How many questions are open now.
+    /// How many asks are open now.
     pub(super) fn questions(&self) -> u64 {
         self.open.len() as u64
     }
 
-    /// The session that a person means, and its number: by that number, by its id, or by the name of its agent, of
-    /// which it is the newest.
-    pub(super) fn find(&self, which: &str) -> Result<(usize, &Session), Failure> {
+    /// The session that the person means, and its number: by that number, by its id, or by the name of its agent,
+    /// which means that agent's newest session.
+    pub(super) fn find(&self, which: &str) -> Result<(usize, &ArchivedSession), CommandFailure> {
         let number = which.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let by_number = number.and_then(|at| self.sessions.get(at).map(|it| (at, it)));
         let by_id = || self.sessions.iter().enumerate().find(|(_, it)| it.id == which);
@@ -126,13 +129,13 @@ impl History {
         let found = by_id().or(by_number).or_else(by_agent);
         found.map(|(at, session)| (at + 1, session)).ok_or_else(|| {
             let what = format!("there is no session {} that you may hear", printable(which));
-            Failure::new(what, "To hear which there are: aaep replay list")
+            CommandFailure::new(what, "To hear which there are: aaep replay list")
         })
     }
 
-    /// The place of a person in the order of the hub. If its event is not stored any more, its time has to do.
-    pub(super) fn after(&self, place: &Place) -> Result<From, Failure> {
-        let by_time = From::Time(place.at_unix_ms.saturating_mul(1000));
+    /// Finds the person's place in the hub's order. If its event is no longer stored, its time is used.
+    pub(super) fn after(&self, place: &ListeningPlace) -> Result<HistoryStart, CommandFailure> {
+        let by_time = HistoryStart::Time(place.at_unix_ms.saturating_mul(1000));
         let Some(spot) = &place.event else { return Ok(by_time) };
         let Some(session) = self.sessions.iter().find(|it| it.id == spot.session_id) else {
             return Ok(by_time);
@@ -141,8 +144,8 @@ impl History {
         self.each(session, |row| {
             let at = row.event.envelope.timestamp.unix_us();
             let is_it = row.event.envelope.event_id.as_str() == spot.event_id;
-            // A text that was told in parts has other ids. Of several events with its timestamp it may be the first:
-            // rather something is told twice than not at all.
+            // A text that was told in parts has other ids. Of several events with its timestamp, it may be the first:
+            // telling something twice is better than not telling it.
             if is_it || (at <= spot.unix_us && !is_near) {
                 found = Some((row.order, row.unix_us));
             }
@@ -150,19 +153,20 @@ impl History {
             Ok(!is_it)
         })?;
         let ahead = || place.ahead.iter().cloned().collect();
-        let after = found.map(|(order, unix_us)| From::After { order, unix_us, ahead: ahead() });
+        let after =
+            found.map(|(order, unix_us)| HistoryStart::After { order, unix_us, ahead: ahead() });
         Ok(after.unwrap_or(by_time))
     }
 
-    /// Goes through the events of a session, in the language of the person, for as long as they are wanted.
+    /// Visits the events of a session in the person's language, as long as `take` returns true.
     pub(super) fn each(
         &self,
-        session: &Session,
-        mut take: impl FnMut(Row) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
+        session: &ArchivedSession,
+        mut take: impl FnMut(HistoryEvent) -> Result<bool, CommandFailure>,
+    ) -> Result<(), CommandFailure> {
         let Ok(id) = SessionId::parse(&session.id) else { return Ok(()) };
         let languages = self.settings.listen.language_tags().unwrap_or_default();
-        let mut turns = Turns::default();
+        let mut turns = TurnCounter::default();
         let mut from_order = 0;
         loop {
             let page = self.archive.events(&id, from_order)?;
@@ -173,21 +177,21 @@ impl History {
                 let turn = turns.take(&event, stored.by_hub);
                 let event = in_language(event, &languages);
                 let (order, unix_us, answer) = (stored.order, stored.unix_us, stored.answer);
-                if !take(Row { order, unix_us, turn, event, answer })? {
+                if !take(HistoryEvent { order, unix_us, turn, event, answer })? {
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Tells a session from its beginning, so that everything is understood, and gives what was said of each event
-    /// from there on.
+    /// Tells a session from its beginning, because later events need the earlier ones, and passes on the utterances
+    /// from `from` on.
     pub(super) fn tell(
         &self,
-        session: &Session,
-        from: &From,
-        mut take: impl FnMut(&Row, Vec<Utterance>),
-    ) -> Result<(), Failure> {
+        session: &ArchivedSession,
+        from: &HistoryStart,
+        mut take: impl FnMut(&HistoryEvent, Vec<Utterance>),
+    ) -> Result<(), CommandFailure> {
         let mut transcript = Transcript::new(&self.preferences);
         self.each(session, |row| {
             let response = row.answer.as_ref().and_then(|it| it.response.as_ref()).map(text_of);
@@ -208,20 +212,21 @@ impl History {
         })
     }
 
-    /// What was said in a session, or in one turn of it: as much of its end as can be told, and how much was left out.
+    /// The utterances of a session, or of one turn: as many of the last ones as can be told, and how many were left
+    /// out.
     pub(super) fn said(
         &self,
-        session: &Session,
-        from: &From,
+        session: &ArchivedSession,
+        from: &HistoryStart,
         turn: Option<u32>,
-    ) -> Result<(VecDeque<Said>, u64), Failure> {
+    ) -> Result<(VecDeque<SpokenUtterance>, u64), CommandFailure> {
         let (mut all, mut left_out) = (VecDeque::new(), 0);
         self.tell(session, from, |row, said| {
             if turn.is_some_and(|turn| turn != row.turn) {
                 return;
             }
             for utterance in said {
-                all.push_back(Said { unix_us: row.unix_us, turn: row.turn, utterance });
+                all.push_back(SpokenUtterance { unix_us: row.unix_us, turn: row.turn, utterance });
                 if all.len() > MAX_TOLD {
                     all.pop_front();
                     left_out += 1;
@@ -236,7 +241,7 @@ impl History {
     }
 }
 
-/// Something of our own.
+/// An utterance of our own.
 pub(super) fn notice(words: &str) -> Utterance {
     Utterance {
         id: 0,
@@ -251,8 +256,7 @@ pub(super) fn notice(words: &str) -> Utterance {
     }
 }
 
-/// Who answered.
-fn by(answer: &GivenAnswer) -> By {
+fn by(answer: &ArchivedAnswer) -> By {
     match (answer.is_automatic, answer.by_you) {
         (true, _) => By::Rule,
         (false, true) => By::You,
@@ -269,7 +273,7 @@ fn text_of(response: &Value) -> String {
     }
 }
 
-/// A name without what one does not hear of it.
+/// Normalises a name: ignores differences that cannot be heard.
 fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace(['-', '_'], " ")
 }

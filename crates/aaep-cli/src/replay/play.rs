@@ -1,4 +1,4 @@
-//! Telling what is told again: through the devices of `aaep listen`, one utterance after the other, or as JSON.
+//! Tells a replay through the devices of `aaep listen`, one utterance after the other, or as JSON.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,26 +8,31 @@ use aaep::{LanguageTag, printable};
 use aaep_announce::{Kind, Order, Report, Utterance, UtteranceId};
 use serde_json::{Value, json};
 
-use crate::archive::Session;
-use crate::console::{self, Failure, ascii_json_line};
+use crate::archive::ArchivedSession;
+use crate::console::{self, CommandFailure, ascii_json_line};
 use crate::keys::{moment, tell};
-use crate::listen::devices::{self, Channel};
-use crate::settings::Settings;
+use crate::listen::devices::{self, DeviceChannel};
+use crate::settings::UserSettings;
 
-/// How long a device may take for one utterance. On a braille display people read as slowly as they like.
+/// How long a device may take for one utterance. On a braille display, people read as slowly as they like.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// Something to be told, and where it comes from.
+/// An utterance to tell, and its origin.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct ReplayedUtterance {
     pub(super) utterance: Utterance,
-    /// The same for machines.
+    /// The same as JSON.
     pub(super) json: Value,
 }
 
-impl Told {
-    /// Something that happened in a session.
-    pub(super) fn of(session: &Session, unix_us: i64, turn: u32, utterance: Utterance) -> Self {
+impl ReplayedUtterance {
+    /// An utterance about a session.
+    pub(super) fn of(
+        session: &ArchivedSession,
+        unix_us: i64,
+        turn: u32,
+        utterance: Utterance,
+    ) -> Self {
         let json = json!({
             "at": moment(unix_us.div_euclid(1000)),
             "session_id": session.id,
@@ -37,10 +42,10 @@ impl Told {
             "words": printable(&utterance.words),
             "language": utterance.language.as_ref().map(LanguageTag::as_str),
         });
-        Told { utterance, json }
+        ReplayedUtterance { utterance, json }
     }
 
-    /// The words with whose they are, so that no agent can speak for us.
+    /// The words with their speaker, so that no agent can speak for us.
     pub(super) fn line(&self) -> String {
         let words = &self.utterance.words;
         match self.json["agent"].as_str() {
@@ -49,34 +54,36 @@ impl Told {
         }
     }
 
-    /// Something about the replay itself.
+    /// An utterance about the replay itself.
     pub(super) fn about(words: &str) -> Self {
         let utterance = super::history::notice(words);
         let json = json!({ "kind": Kind::Notice.word(), "words": printable(words) });
-        Told { utterance, json }
+        ReplayedUtterance { utterance, json }
     }
 }
 
-/// One object a line, for machines.
-pub(super) fn write_json(all: impl IntoIterator<Item = Told>) -> Result<(), Failure> {
+/// Prints one JSON object per line.
+pub(super) fn write_json(
+    all: impl IntoIterator<Item = ReplayedUtterance>,
+) -> Result<(), CommandFailure> {
     all.into_iter().try_for_each(|told| tell(&ascii_json_line(&told.json)))
 }
 
-/// Tells it all, at every device at its own pace. A device that does not work is complained about, and the others go
-/// on.
+/// Tells everything on every device, each at its own pace. Reports a device that does not work and continues with the
+/// others.
 pub(super) fn play(
-    settings: &Settings,
-    all: impl IntoIterator<Item = Told>,
-) -> Result<(), Failure> {
+    settings: &UserSettings,
+    all: impl IntoIterator<Item = ReplayedUtterance>,
+) -> Result<(), CommandFailure> {
     let (reports, told) = mpsc::channel();
     let started = devices::start(settings, false, &reports)?;
     drop(reports);
     let all: Vec<Utterance> = all.into_iter().map(|told| told.utterance).collect();
-    let mut players: Vec<Player> =
-        started.channels.into_iter().map(|channel| Player::new(channel, &all)).collect();
+    let mut players: Vec<DevicePlayer> =
+        started.channels.into_iter().map(|channel| DevicePlayer::new(channel, &all)).collect();
     let mut is_told = false;
     while !players.is_empty() {
-        players.iter_mut().for_each(Player::go_on);
+        players.iter_mut().for_each(DevicePlayer::go_on);
         players.retain(|player| {
             is_told |= player.is_done();
             !(player.is_done() || player.has_failed)
@@ -98,22 +105,22 @@ pub(super) fn play(
         return Ok(());
     }
     let next = "To hear what works here: aaep doctor";
-    Err(Failure::new("no device has told it to its end", next))
+    Err(CommandFailure::new("no device has told it to its end", next))
 }
 
-/// One device, and what is left for it to say.
-struct Player {
-    channel: Channel,
+/// One device, and what it still has to say.
+struct DevicePlayer {
+    channel: DeviceChannel,
     rest: VecDeque<Utterance>,
     saying: Option<Utterance>,
     last_id: UtteranceId,
     has_failed: bool,
 }
 
-impl Player {
-    fn new(channel: Channel, all: &[Utterance]) -> Self {
+impl DevicePlayer {
+    fn new(channel: DeviceChannel, all: &[Utterance]) -> Self {
         let rest = all.iter().cloned().collect();
-        Player { channel, rest, saying: None, last_id: 0, has_failed: false }
+        DevicePlayer { channel, rest, saying: None, last_id: 0, has_failed: false }
     }
 
     fn is_done(&self) -> bool {
@@ -125,7 +132,7 @@ impl Player {
             return;
         }
         if let Some(mut next) = self.rest.pop_front() {
-            // What is said again is another utterance for the device.
+            // For the device, a repetition is a new utterance.
             self.last_id += 1;
             next.id = self.last_id;
             self.saying = Some(next.clone());
@@ -145,7 +152,7 @@ impl Player {
             Report::Hush => {
                 self.rest.clear();
                 self.saying = None;
-                // If it hangs, it is quiet as well.
+                // A device that hangs is quiet, too.
                 let _ = self.channel.device.tell(Order::Stop);
             }
             Report::Repeat => {

@@ -1,4 +1,4 @@
-//! What an agent said last, whole: exactly, and in words for ears.
+//! An agent's last reply as a whole: its exact text, and words to be spoken.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use aaep::event::action::OutputStreaming;
 use aaep::{LanguageTag, OutputId};
 use aaep_announce::words::{End, Stream, Style, split};
 
-/// How much of a reply is held, in bytes.
+/// How many bytes of a reply are kept.
 const MAX_REPLY: usize = 1 << 20;
 
-/// How many replies an agent can be in the midst of.
+/// How many unfinished replies of an agent are kept.
 const MAX_OPEN: usize = 8;
 
-/// How much is turned into words at once, in bytes.
+/// How many bytes are turned into words at a time.
 const PIECE: usize = 8 * 1024;
 
-/// How long a part is that is told at once, in bytes.
+/// The longest part that is told at once, in bytes.
 const MAX_PART: usize = 600;
 
-/// Something that an agent said.
+/// A text that an agent said.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reply {
+pub(super) struct AgentReply {
     id: Option<OutputId>,
     is_complete: bool,
-    /// When it was said, or went on.
+    /// When it was said or continued.
     pub(super) unix_us: i64,
     pub(super) turn: u32,
-    /// Exactly as it came. Foreign text.
+    /// The exact text. Untrusted.
     pub(super) text: String,
     /// Whether its end is missing because it is too long.
     pub(super) is_cut: bool,
@@ -35,16 +35,16 @@ pub(super) struct Reply {
 
 /// The last replies of one session.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
-    /// Those that may go on, and the newest at the end.
-    all: VecDeque<Reply>,
+pub(super) struct AgentReplies {
+    /// The unfinished ones, and the newest at the end.
+    all: VecDeque<AgentReply>,
 }
 
-impl Replies {
-    /// Takes the next piece.
+impl AgentReplies {
+    /// Takes the next chunk.
     pub(super) fn take(&mut self, unix_us: i64, turn: u32, piece: &OutputStreaming) {
         let at = self.all.iter().position(|it| !it.is_complete && it.id == piece.output_id);
-        let mut reply = at.and_then(|at| self.all.remove(at)).unwrap_or_else(|| Reply {
+        let mut reply = at.and_then(|at| self.all.remove(at)).unwrap_or_else(|| AgentReply {
             id: piece.output_id.clone(),
             is_complete: false,
             unix_us,
@@ -59,7 +59,7 @@ impl Replies {
         reply.is_cut |= fits.len() < piece.chunk.len();
         (reply.is_complete, reply.unix_us, reply.turn) = (piece.complete, unix_us, turn);
         self.all.push_back(reply);
-        // Of those that are whole only the newest counts.
+        // Of the finished ones, only the newest counts.
         let newest = self.all.len().saturating_sub(1);
         let mut at = 0;
         self.all.retain(|it| {
@@ -71,14 +71,14 @@ impl Replies {
         }
     }
 
-    /// The last one.
-    pub(super) fn last(mut self) -> Option<Reply> {
+    /// The newest reply.
+    pub(super) fn last(mut self) -> Option<AgentReply> {
         self.all.pop_back()
     }
 }
 
-impl Reply {
-    /// The words for ears, in parts.
+impl AgentReply {
+    /// The words to be spoken, in parts.
     pub(super) fn parts(&self, style: Style) -> Vec<String> {
         let mut stream = Stream::new(style.in_language(self.language.as_ref()));
         let mut words = String::new();
@@ -102,7 +102,7 @@ impl Reply {
     }
 }
 
-/// As much of a text as has room, and no half character.
+/// The longest prefix of a text that fits, without cutting a character.
 fn head(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text.get(..end.unwrap_or(0)).unwrap_or_default()
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_last_reply_is_put_together_from_its_pieces() {
-        let mut replies = Replies::default();
+        let mut replies = AgentReplies::default();
         replies.take(1, 1, &piece(None, "The first.", true));
         replies.take(2, 2, &piece(Some("out_a"), "It is **the", false));
         replies.take(3, 2, &piece(Some("out_b"), "Another one.", true));
@@ -141,12 +141,12 @@ mod tests {
         let last = replies.last().expect("a reply");
         assert_eq!((last.text.as_str(), last.unix_us), ("It is **the second**.", 4));
         assert_eq!(last.parts(Style::PLAIN), ["It is the second."]);
-        assert_eq!(Replies::default().last(), None);
+        assert_eq!(AgentReplies::default().last(), None);
     }
 
     #[test]
     fn a_reply_of_any_length_is_told_whole_up_to_its_bound() {
-        let mut replies = Replies::default();
+        let mut replies = AgentReplies::default();
         let sentence = "This is a sentence of eight plain words. ";
         for _ in 0..2000 {
             replies.take(1, 1, &piece(None, sentence, false));
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(count, 2000);
         assert!(parts.iter().all(|it| it.len() <= MAX_PART));
 
-        let mut replies = Replies::default();
+        let mut replies = AgentReplies::default();
         for at in 0..100 {
             let (output, chunk) = (format!("out_{at}"), "ä ".repeat(10_000));
             replies.take(1, 1, &piece(Some(&output), &chunk, false));

@@ -1,11 +1,10 @@
-//! Moments as people say them: since when something is wanted, and when something was. Pure: the clock and the zone
-//! come from outside.
+//! Reads and writes moments as people say them. Pure: the clock and the time zone are arguments.
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
-/// How far back anyone can want to hear, in seconds: a hundred years.
+/// The longest time back, in seconds: a hundred years.
 const MAX_SECONDS: i64 = 100 * 366 * 86_400;
 
 const EXPECTED: &str = "Say it like 10m, 2h, 1d, 14:05 or 2026-11-02T14:05:00Z.";
@@ -20,7 +19,7 @@ pub(super) fn since(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Result<i64
     found.ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// So many seconds, minutes, hours or days.
+/// A number of seconds, minutes, hours or days, in seconds.
 fn ago(text: &str) -> Option<i64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (count, unit) = text.split_at_checked(digits)?;
@@ -34,7 +33,7 @@ fn ago(text: &str) -> Option<i64> {
     count.parse::<i64>().ok()?.checked_mul(each).filter(|seconds| *seconds <= MAX_SECONDS)
 }
 
-/// A time of today, or of yesterday if today it is still to come.
+/// A time of today, or of yesterday if it has not come yet today.
 fn clock(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
     let (hour, minute) = text.split_once(':')?;
     let is_number = |it: &str| matches!(it.len(), 1 | 2) && it.bytes().all(|c| c.is_ascii_digit());
@@ -48,7 +47,7 @@ fn clock(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
     Some(at.timestamp().as_microsecond())
 }
 
-/// When something was, as one says it: at 14:05, or on 2 November at 14:05.
+/// A moment as people say it: at 14:05, or on 2 November at 14:05.
 pub(super) fn when(unix_us: i64, now_unix_ms: i64, zone: &TimeZone) -> String {
     let (Some(at), Some(now)) = (zoned(unix_us.div_euclid(1000), zone), zoned(now_unix_ms, zone))
     else {

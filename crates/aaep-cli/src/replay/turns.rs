@@ -1,17 +1,17 @@
-//! The turns of a session: what an agent did up to something that it said whole. Pure.
+//! The turns of a session: what an agent did up to its next complete output. Pure.
 
 use aaep::event::reasoning::state;
 use aaep::{Event, Payload};
 
 /// Counts the turns of one session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turns {
+pub(super) struct TurnCounter {
     number: u32,
-    /// Whether the agent has said something whole, or has nothing to do: what it does next is another turn.
+    /// Whether the agent has completed an output or is idle: its next action begins another turn.
     is_over: bool,
 }
 
-impl Turns {
+impl TurnCounter {
     /// The turn to which the next event belongs, from 1.
     pub(super) fn take(&mut self, event: &Event, is_by_hub: bool) -> u32 {
         let begins = self.number == 0 || (self.is_over && !is_by_hub && begins(event));
@@ -28,7 +28,8 @@ impl Turns {
     }
 }
 
-/// Whether an agent begins something with this event. What it adds to what it said belongs to it, and so does the end.
+/// Whether an agent begins something with this event. Additions to its output belong to the same turn, and so does
+/// the end.
 fn begins(event: &Event) -> bool {
     match &event.payload {
         Payload::StateChanged(change) => change.to_state != state::IDLE,
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_turn_ends_with_what_was_said_whole_and_the_next_begins_with_what_is_done() {
-        let mut turns = Turns::default();
+        let mut turns = TurnCounter::default();
         let started = event("session.started", &json!({ "summary_normal": "I begin." }));
         let tool = event("tool.invoked", &json!({ "tool": "ls", "summary_normal": "Listing." }));
         let end = event("session.completed", &json!({ "summary_normal": "Done." }));
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_rests_ends_its_turn_and_what_the_hub_says_begins_none() {
-        let mut turns = Turns::default();
+        let mut turns = TurnCounter::default();
         let steps = [("thinking", false), ("idle", false), ("thinking", true), ("thinking", false)];
         let numbers: Vec<u32> =
             steps.iter().map(|(to, by_hub)| turns.take(&state(to), *by_hub)).collect();

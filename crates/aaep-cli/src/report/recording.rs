@@ -1,4 +1,4 @@
-//! A recorded session: its events, each at its moment, and what could not be read.
+//! A recording: its events with their times, and the lines that could not be read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,53 +7,53 @@ use std::time::Duration;
 
 use aaep::{Event, Message, Mode, Severity, Violation};
 
-use crate::console::{Failure, count, name_of};
-use crate::split::{Found, Splitter};
+use crate::console::{CommandFailure, count, name_of};
+use crate::split::{FoundPiece, MessageSplitter};
 
-/// How much of a recording is taken, in bytes: all of it is held while it is rehearsed.
+/// The largest recording, in bytes: all of it is kept in memory while it is rehearsed.
 const MAX_RECORDING: u64 = 128 * 1024 * 1024;
 
-/// How many lines are named that could not be read; the others are counted.
+/// How many unreadable lines are listed; the others are only counted.
 const MAX_BROKEN: usize = 20;
 
-/// A recorded session, or several.
-pub(super) struct Recording {
-    /// What it is called, fit for a terminal.
+/// One or several recorded sessions.
+pub(super) struct RecordedSessions {
+    /// Its name, safe to print on a terminal.
     pub(super) name: String,
-    /// The events in the order of the lines, from the first one's moment on. Time never goes back.
+    /// The events in the order of the lines, timed from the first one. Time never goes back.
     pub(super) events: Vec<(Duration, Event)>,
-    /// The first of the lines that could not be read.
-    pub(super) broken: Vec<Broken>,
+    /// The first lines that could not be read.
+    pub(super) broken: Vec<BrokenLine>,
     /// How many lines could not be read.
     pub(super) broken_count: u64,
-    /// How many events are dated before the one before them.
+    /// How many events have an earlier timestamp than the one before them.
     pub(super) dated_back: u64,
-    /// The moment of the first event, and of the latest so far, in microseconds since 1970.
+    /// The timestamps of the first event and of the latest so far, in microseconds since 1970.
     span: Option<(i64, i64)>,
 }
 
 /// A line that could not be read.
-pub(super) struct Broken {
+pub(super) struct BrokenLine {
     pub(super) line: u64,
     pub(super) why: String,
 }
 
-impl Recording {
-    /// Reads one from a file, or from standard input.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+impl RecordedSessions {
+    /// Reads a recording from a file or from standard input.
+    pub(super) fn read(path: &Path) -> Result<Self, CommandFailure> {
         let next = "Check the name, or pass - to read standard input.";
-        let failed = |error: &io::Error| Failure::of_file("read", path, error, next);
+        let failed = |error: &io::Error| CommandFailure::of_file("read", path, error, next);
         let (name, input): (String, Box<dyn Read>) = if path.as_os_str() == "-" {
             ("standard input".to_owned(), Box::new(io::stdin()))
         } else {
             let file = File::open(path).map_err(|error| failed(&error))?;
             if file.metadata().map_err(|error| failed(&error))?.is_dir() {
                 let what = format!("{} is a folder", name_of(path));
-                return Err(Failure::new(what, "Name the captures in it that you mean."));
+                return Err(CommandFailure::new(what, "Name the captures in it that you mean."));
             }
             (file_name(path), Box::new(file))
         };
-        let mut recording = Recording {
+        let mut recording = RecordedSessions {
             name,
             events: Vec::new(),
             broken: Vec::new(),
@@ -61,35 +61,35 @@ impl Recording {
             dated_back: 0,
             span: None,
         };
-        let mut splitter = Splitter::new(input.take(MAX_RECORDING + 1));
+        let mut splitter = MessageSplitter::new(input.take(MAX_RECORDING + 1));
         while let Some(batch) = splitter.next().map_err(|error| failed(&error))? {
             if batch.read > MAX_RECORDING {
                 let mebibytes = MAX_RECORDING / 1024 / 1024;
                 let what = format!("{} has more than {mebibytes} MiB", recording.name);
-                return Err(Failure::new(
+                return Err(CommandFailure::new(
                     what,
                     "Cut it between two lines, and report on the parts.",
                 ));
             }
             batch.pieces().for_each(|(line, found)| recording.take(line, &found));
         }
-        recording.or_nothing()
+        recording.require_events()
     }
 
-    fn take(&mut self, line: u64, found: &Found<'_>) {
+    fn take(&mut self, line: u64, found: &FoundPiece<'_>) {
         let bytes = match found {
-            Found::Message(bytes) => bytes,
-            Found::Fault(why) => return self.is_broken(line, (*why).to_owned()),
+            FoundPiece::Message(bytes) => bytes,
+            FoundPiece::Fault(why) => return self.add_broken(line, (*why).to_owned()),
         };
         let reading = aaep::read(bytes, Mode::Tolerant);
         match reading.message {
             Some(Message::Event(event)) => self.event(*event),
-            // What subscribers and producers agree on is part of some recordings, and is not heard.
+            // Some recordings contain handshakes, which are not told.
             Some(_) => {}
             None => {
                 let is_error = |it: &&Violation| it.severity == Severity::Error;
                 let why = reading.violations.iter().find(is_error).map(ToString::to_string);
-                self.is_broken(line, why.unwrap_or_else(|| "It is no message.".to_owned()));
+                self.add_broken(line, why.unwrap_or_else(|| "It is no message.".to_owned()));
             }
         }
     }
@@ -104,15 +104,15 @@ impl Recording {
         self.events.push((Duration::from_micros(since), event));
     }
 
-    fn is_broken(&mut self, line: u64, why: String) {
+    fn add_broken(&mut self, line: u64, why: String) {
         self.broken_count += 1;
         if self.broken.len() < MAX_BROKEN {
-            self.broken.push(Broken { line, why });
+            self.broken.push(BrokenLine { line, why });
         }
     }
 
-    /// It, unless there is nothing to hear in it.
-    fn or_nothing(self) -> Result<Self, Failure> {
+    /// Fails if there are no events.
+    fn require_events(self) -> Result<Self, CommandFailure> {
         if !self.events.is_empty() {
             return Ok(self);
         }
@@ -121,12 +121,12 @@ impl Recording {
             None => format!("{} holds no event", self.name),
         };
         let what = why.strip_suffix('.').unwrap_or(&why);
-        Err(Failure::new(what, "Record one with: aaep capture --questions --output FILE"))
+        Err(CommandFailure::new(what, "Record one with: aaep capture --questions --output FILE"))
     }
 
-    /// What is to be known of the recording itself, in sentences.
+    /// Notes about the recording itself, as sentences.
     pub(super) fn notes(&self) -> Vec<String> {
-        let line = |it: &Broken| format!("Line {} could not be read: {}", it.line, it.why);
+        let line = |it: &BrokenLine| format!("Line {} could not be read: {}", it.line, it.why);
         let mut notes: Vec<String> = self.broken.iter().map(line).collect();
         let more = self.broken_count - self.broken.len() as u64;
         if more > 0 {

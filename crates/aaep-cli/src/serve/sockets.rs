@@ -1,5 +1,5 @@
-//! Sockets that are open before the hub starts: those that the system gives (systemd socket activation), and
-//! the local socket.
+//! Sockets that are open before the hub starts: those passed by the system (systemd socket activation), and the local
+//! socket.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use aaep_hub::server::{Config, Given};
 use aaep_transport::local::{BindError, LocalDoor, bind_path};
 use listenfd::ListenFd;
 
-use crate::console::{Failure, complain};
+use crate::console::{CommandFailure, complain};
 
-/// All of them. Must be called within a tokio runtime.
-pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, Failure> {
+/// All of these sockets. Must be called within a tokio runtime.
+pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, CommandFailure> {
     let mut given = from_system()?;
     if !given.iter().any(|it| matches!(it, Given::Local(_))) {
         given.extend(local(config, flag.or(config.hub.socket.as_deref()))?.map(Given::Local));
@@ -19,9 +19,9 @@ pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, 
 }
 
 /// Sockets that the system opened for this process.
-fn from_system() -> Result<Vec<Given>, Failure> {
+fn from_system() -> Result<Vec<Given>, CommandFailure> {
     let failed = |error: std::io::Error| {
-        Failure::new(
+        CommandFailure::new(
             format!("a socket that the system gave cannot be used: {error}"),
             "Give sockets for TCP or Unix streams only.",
         )
@@ -39,9 +39,9 @@ fn from_system() -> Result<Vec<Given>, Failure> {
     Ok(given)
 }
 
-/// The local socket. Without a wish it is the usual one, if that is free: a second hub of the same person goes
-/// without.
-fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, Failure> {
+/// Opens the local socket. Unless one is named, it is the usual one if that is free: a second hub of the same person
+/// runs without it.
+fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, CommandFailure> {
     let for_others = !config.access.users.is_empty();
     if let Some(path) = wish {
         let is_none = path.as_os_str() == "none";
@@ -67,8 +67,8 @@ fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, Fail
     }
 }
 
-fn failure(why: &str) -> Failure {
-    Failure::new(
+fn failure(why: &str) -> CommandFailure {
+    CommandFailure::new(
         why.strip_suffix('.').unwrap_or(why),
         "Choose a path with --socket, or say: --socket none",
     )

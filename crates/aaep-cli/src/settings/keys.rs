@@ -1,39 +1,43 @@
-//! Every setting with what it is for: the one list from which the file is begun and the settings are shown.
+//! Every setting with its description: the list from which the file template and `aaep config show` are made.
 
-/// A setting.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct SettingKey {
     /// Its table and its name.
     pub(crate) table: &'static str,
     pub(crate) name: &'static str,
     /// What it is for.
     pub(crate) about: &'static str,
-    /// What holds unless someone says otherwise, in TOML; or for a setting without one, an example.
-    pub(crate) value: Value,
-    /// The variable of the environment that sets it.
+    /// Its default in TOML; or an example, if it has no default.
+    pub(crate) value: SettingValue,
+    /// The environment variable that sets it.
     pub(crate) variable: Option<&'static str>,
 }
 
-/// What a setting is, or looks like, in TOML.
+/// The default of a setting, or an example, in TOML.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Value {
+pub(crate) enum SettingValue {
     Default(&'static str),
-    /// There is no default; this is an example, and these words say what holds without it.
+    /// An example for a setting without a default, and words for what applies without it.
     Example(&'static str, &'static str),
 }
 
-const fn key(table: &'static str, name: &'static str, about: &'static str, value: Value) -> Key {
-    Key { table, name, about, value, variable: None }
+const fn key(
+    table: &'static str,
+    name: &'static str,
+    about: &'static str,
+    value: SettingValue,
+) -> SettingKey {
+    SettingKey { table, name, about, value, variable: None }
 }
 
-const fn with_variable(key: Key, variable: &'static str) -> Key {
-    Key { variable: Some(variable), ..key }
+const fn with_variable(key: SettingKey, variable: &'static str) -> SettingKey {
+    SettingKey { variable: Some(variable), ..key }
 }
 
-use Value::{Default, Example};
+use SettingValue::{Default, Example};
 
-/// All settings but the rules, in their order.
-pub(crate) const KEYS: &[Key] = &[
+/// All settings except the rules, in their order.
+pub(crate) const KEYS: &[SettingKey] = &[
     with_variable(
         key(
             "listen",
@@ -197,7 +201,7 @@ const RULES: &str = "
 #why = \"I can move them back.\"
 ";
 
-/// A file with every setting in it, explained, and none of them set.
+/// A file that explains every setting and sets none.
 pub(crate) fn template() -> String {
     let mut text = BEGINNING.to_owned();
     let mut table = "";

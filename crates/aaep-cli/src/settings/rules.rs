@@ -1,7 +1,7 @@
-//! Rules by which the person lets some questions be answered without being asked. Pure.
+//! Rules by which the person lets some asks be answered automatically. Pure.
 //!
-//! The first rule that fits counts. Whatever a rule says, nothing is ever accepted that cannot be undone and
-//! could do more than little harm, or of which nobody said how it is; and no clarification is ever answered.
+//! The first rule that fits counts. Whatever a rule says, it never accepts an action that cannot be undone and has
+//! more than low risk, or whose risk and reversibility nobody stated; and it never answers a clarification.
 
 use aaep::event::human::Decision;
 use aaep::extension::Delivery;
@@ -10,70 +10,68 @@ use aaep_engine::ActionStakes;
 use aaep_subscriber::ConfirmationDetails;
 use serde::{Deserialize, Serialize};
 
-use crate::attention::danger::{Danger, Risk, Undo};
+use crate::attention::danger::{ActionDanger, ActionRisk, UndoEffort};
 
-/// The most rules that there can be.
+/// The most rules that are allowed.
 pub(crate) const MAX_RULES: usize = 256;
 
-/// How long the name of a rule, of an agent or of a tool may be, in characters.
+/// The longest name of a rule, an agent or a tool, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// How long the id of a principal may be, in characters.
+/// The longest id of a principal, in characters.
 const MAX_PRINCIPAL_CHARS: usize = 1024;
 
-/// How long the reason of a rule may be, in characters.
+/// The longest reason of a rule, in characters.
 const MAX_WHY_CHARS: usize = 256;
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
-    /// What it is called, in the audit log and when it is told.
+#[serde(deny_unknown_fields, expecting = "struct Rule")]
+pub(crate) struct AnswerRule {
+    /// Its name in the audit log and when it is told.
     pub(crate) name: String,
-    /// Whose questions: the name of an agent, or the beginning of one and `*`. All if absent.
+    /// Whose asks: the name of an agent, or the beginning of one and `*`. All if absent.
     pub(crate) agent: Option<String>,
-    /// Of which principal of the person's own hub, as it knows who speaks, such as `local` or `token:tok_1`. Of any if
-    /// absent: a name alone can be that of another program one day.
+    /// Which principal of the person's own hub must have published the ask, such as `local` or `token:tok_1`. Any if
+    /// absent: another program may use the same agent name one day.
     pub(crate) principal: Option<String>,
-    /// About which tool: its name, or the beginning of one and `*`. About anything if absent.
+    /// About which tool: its name, or the beginning of one and `*`. Any if absent.
     pub(crate) tool: Option<String>,
-    /// Up to which risk. A rule that accepts has low if absent; one that rejects has any.
-    pub(crate) risk: Option<AtMost>,
-    /// Only what can be undone, with effort or without.
+    /// The highest risk. If absent, it is low for a rule that accepts, and any for one that rejects.
+    pub(crate) risk: Option<HighestRisk>,
+    /// Only actions that can be undone, with or without effort.
     #[serde(default)]
     pub(crate) reversible: bool,
-    /// What is answered.
-    pub(crate) answer: Answer,
-    /// Why, for those who read the reply.
+    /// The answer that the rule gives.
+    pub(crate) answer: RuleAnswer,
+    /// The reason, for readers of the reply.
     pub(crate) why: Option<String>,
 }
 
-/// Up to which risk a rule goes.
+/// The highest risk to which a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AtMost {
+#[serde(rename_all = "lowercase", expecting = "enum AtMost")]
+pub(crate) enum HighestRisk {
     Low,
     Medium,
     High,
 }
 
-/// What a rule answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Answer {
+#[serde(rename_all = "lowercase", expecting = "enum Answer")]
+pub(crate) enum RuleAnswer {
     Accept,
     Reject,
 }
 
-/// An answer that a rule gives.
+/// An answer given by a rule.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Automatic<'r> {
+pub(crate) struct AutomaticAnswer<'r> {
     pub(crate) decision: Decision,
-    pub(crate) rule: &'r Rule,
+    pub(crate) rule: &'r AnswerRule,
 }
 
-impl Automatic<'_> {
-    /// What goes with the reply, so that everyone can see that no person made it.
+impl AutomaticAnswer<'_> {
+    /// The details of the reply, which show everyone that no person made it.
     pub(crate) fn details(&self) -> ConfirmationDetails {
         ConfirmationDetails {
             decided_by: Some(aaep::reply::automatic(&self.rule.name)),
@@ -83,20 +81,20 @@ impl Automatic<'_> {
     }
 }
 
-/// What the rules answer to a question, if they do. If not, the person is asked. Any hub can say that a principal
-/// speaks, and only the person's own is believed: `is_own_hub` says whether the question comes from there.
+/// The rules' answer to an ask, if there is one. Otherwise the person is asked. Any hub can claim that a principal
+/// published an ask, and only the person's own is trusted: `is_own_hub` says whether the ask comes from there.
 pub(crate) fn automatic<'r>(
-    rules: &'r [Rule],
+    rules: &'r [AnswerRule],
     event: &Event,
     is_own_hub: impl Fn() -> bool,
-) -> Option<Automatic<'r>> {
+) -> Option<AutomaticAnswer<'r>> {
     let Payload::AwaitingConfirmation(asked) = &event.payload else { return None };
-    let danger = Danger::of(asked);
+    let danger = ActionDanger::of(asked);
     let said = Delivery::of(event);
     let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(aaep::ToolName::as_str);
     let agent = &event.envelope.producer.agent_id;
     let publisher = said.as_ref().and_then(|it| it.publisher.as_deref());
-    let is_theirs = |rule: &&Rule| {
+    let is_theirs = |rule: &&AnswerRule| {
         let is_it = |principal| Some(principal) == publisher && is_own_hub();
         rule.principal.as_deref().is_none_or(is_it)
     };
@@ -107,43 +105,43 @@ pub(crate) fn automatic<'r>(
     // The hub would not count any other accept by a rule either (ruling 35).
     let may_accept = ActionStakes::presented(asked).allows_rule();
     let decision = match rule.answer {
-        // A no counts whatever the agent allows.
-        Answer::Reject => Decision::Reject,
-        Answer::Accept if offers_accept && may_accept => Decision::Accept,
-        Answer::Accept => return None,
+        // A reject counts whatever replies the agent allows.
+        RuleAnswer::Reject => Decision::Reject,
+        RuleAnswer::Accept if offers_accept && may_accept => Decision::Accept,
+        RuleAnswer::Accept => return None,
     };
-    Some(Automatic { decision, rule })
+    Some(AutomaticAnswer { decision, rule })
 }
 
-impl Rule {
-    fn fits(&self, agent: &str, tool: Option<&str>, danger: Danger) -> bool {
+impl AnswerRule {
+    fn fits(&self, agent: &str, tool: Option<&str>, danger: ActionDanger) -> bool {
         let is_agent = self.agent.as_deref().is_none_or(|pattern| is_like(pattern, agent));
         let is_tool = match (&self.tool, tool) {
             (None, _) => true,
             (Some(pattern), Some(tool)) => is_like(pattern, tool),
-            // Nobody said which tool it is.
+            // The ask does not name its tool.
             (Some(_), None) => false,
         };
-        let can_be_undone = matches!(danger.undo, Undo::Easily | Undo::WithEffort);
+        let can_be_undone = matches!(danger.undo, UndoEffort::Easily | UndoEffort::WithEffort);
         is_agent && is_tool && self.is_risk(danger.risk) && (!self.reversible || can_be_undone)
     }
 
-    fn is_risk(&self, risk: Risk) -> bool {
+    fn is_risk(&self, risk: ActionRisk) -> bool {
         let at_most = match (self.risk, self.answer) {
             (Some(at_most), _) => at_most,
-            (None, Answer::Accept) => AtMost::Low,
-            (None, Answer::Reject) => return true,
+            (None, RuleAnswer::Accept) => HighestRisk::Low,
+            (None, RuleAnswer::Reject) => return true,
         };
         match risk {
-            Risk::Low => true,
-            Risk::Medium => matches!(at_most, AtMost::Medium | AtMost::High),
-            Risk::High => at_most == AtMost::High,
-            Risk::Unknown => false,
+            ActionRisk::Low => true,
+            ActionRisk::Medium => matches!(at_most, HighestRisk::Medium | HighestRisk::High),
+            ActionRisk::High => at_most == HighestRisk::High,
+            ActionRisk::Unknown => false,
         }
     }
 
-    /// What is wrong with the rule, if something is: the key, and a sentence with the next step.
-    pub(crate) fn wrong(&self) -> Option<(&'static str, String)> {
+    /// The first problem of the rule, if there is one: the key, and a sentence with the next step.
+    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let is_plain = |text: &str, most: usize| {
             !text.trim().is_empty() && text.chars().count() <= most && aaep::printable(text) == text
         };
@@ -175,15 +173,15 @@ impl Rule {
                 format!("Write 1 to {MAX_WHY_CHARS} characters, or leave it out."),
             ));
         }
-        self.wrong_accept()
+        self.problem_of_accept()
     }
 
-    /// What a rule that accepts must not do.
-    fn wrong_accept(&self) -> Option<(&'static str, String)> {
-        if self.answer == Answer::Reject {
+    /// The problems that only a rule that accepts can have.
+    fn problem_of_accept(&self) -> Option<(&'static str, String)> {
+        if self.answer == RuleAnswer::Reject {
             return None;
         }
-        if matches!(self.risk, Some(AtMost::Medium | AtMost::High)) && !self.reversible {
+        if matches!(self.risk, Some(HighestRisk::Medium | HighestRisk::High)) && !self.reversible {
             let why = "A rule never accepts what cannot be undone and is of medium or high risk. \
                        Write risk = \"low\", or add reversible = true.";
             return Some(("risk", why.to_owned()));
@@ -198,7 +196,7 @@ impl Rule {
     }
 }
 
-/// Whether a name is this one, or begins as the pattern does.
+/// Whether a name equals the pattern, or begins as it does.
 fn is_like(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -213,11 +211,11 @@ mod tests {
     use super::*;
     use crate::attention::asked::tests::{confirmation, read};
 
-    fn rule(text: &str) -> Rule {
+    fn rule(text: &str) -> AnswerRule {
         toml::from_str(&format!("name = \"tidy\"\n{text}")).expect("a rule")
     }
 
-    /// What a single rule answers to a question with these fields.
+    /// The answer of a single rule to an ask with these fields.
     fn answer(text: &str, fields: &Value) -> Option<Decision> {
         automatic(&[rule(text)], &question(fields), || true).map(|it| it.decision)
     }
@@ -226,7 +224,7 @@ mod tests {
         confirmation("rpl_1", fields)
     }
 
-    /// Something harmless.
+    /// Fields of a harmless action.
     fn harmless() -> Value {
         json!({
             "risk_level": "low", "irreversible": false,
@@ -240,7 +238,7 @@ mod tests {
     }
 
     const ACCEPT: &str = "agent = \"photos\"\nanswer = \"accept\"";
-    /// As much as a file can say, past every check.
+    /// The most permissive rule that a file could contain, without validation.
     const ACCEPT_ALL: &str = "risk = \"high\"\nanswer = \"accept\"";
 
     #[test]
@@ -379,9 +377,9 @@ mod tests {
 
     #[test]
     fn a_rule_that_could_let_harm_happen_is_wrong() {
-        assert_eq!(rule(ACCEPT).wrong(), None);
-        assert_eq!(rule("answer = \"reject\"").wrong(), None);
-        assert_eq!(rule("risk = \"high\"\nanswer = \"reject\"").wrong(), None);
+        assert_eq!(rule(ACCEPT).problem(), None);
+        assert_eq!(rule("answer = \"reject\"").problem(), None);
+        assert_eq!(rule("risk = \"high\"\nanswer = \"reject\"").problem(), None);
         for (text, key) in [
             (ACCEPT_ALL, "risk"),
             ("agent = \"photos\"\nrisk = \"medium\"\nanswer = \"accept\"", "risk"),
@@ -395,10 +393,10 @@ mod tests {
             ("agent = \"a\\u001b\"\nanswer = \"reject\"", "agent"),
             ("why = \"\"\nanswer = \"reject\"", "why"),
         ] {
-            assert_eq!(rule(text).wrong().map(|(key, _)| key), Some(key), "{text}");
+            assert_eq!(rule(text).problem().map(|(key, _)| key), Some(key), "{text}");
         }
-        let nameless = Rule { name: " ".to_owned(), ..rule(ACCEPT) };
-        assert_eq!(nameless.wrong().map(|(key, _)| key), Some("name"));
+        let nameless = AnswerRule { name: " ".to_owned(), ..rule(ACCEPT) };
+        assert_eq!(nameless.problem().map(|(key, _)| key), Some("name"));
     }
 
     #[test]
@@ -410,7 +408,7 @@ mod tests {
             "risk = \"none\"\nanswer = \"reject\"",
         ] {
             let whole = format!("name = \"x\"\n{text}");
-            assert!(toml::from_str::<Rule>(&whole).is_err(), "{text}");
+            assert!(toml::from_str::<AnswerRule>(&whole).is_err(), "{text}");
         }
     }
 }

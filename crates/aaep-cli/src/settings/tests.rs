@@ -1,4 +1,4 @@
-//! Settings: what holds, where it comes from, and what is said of those that cannot mean anything.
+//! Settings: which are in effect, where they come from, and what is reported about invalid ones.
 
 use super::keys::template;
 use super::*;
@@ -7,8 +7,8 @@ fn nothing(_: &str) -> Option<String> {
     None
 }
 
-fn of(text: &str) -> Result<Effective, Vec<Wrong>> {
-    effective(text, nothing, &Flags::default())
+fn of(text: &str) -> Result<EffectiveSettings, Vec<SettingProblem>> {
+    effective(text, nothing, &SettingsFlags::default())
 }
 
 fn wrong(text: &str) -> (Option<usize>, String) {
@@ -20,25 +20,25 @@ fn wrong(text: &str) -> (Option<usize>, String) {
 #[test]
 fn an_empty_file_is_all_defaults() {
     let effective = of("").expect("settings");
-    assert_eq!(effective.settings, Settings::default());
-    assert!(KEYS.iter().all(|key| effective.origin(key) == Origin::Default));
+    assert_eq!(effective.settings, UserSettings::default());
+    assert!(KEYS.iter().all(|key| effective.origin(key) == SettingOrigin::Default));
     assert!(effective.settings.lines.on && !effective.settings.speech.on);
 }
 
 #[test]
 fn a_file_that_was_begun_for_the_person_sets_nothing() {
-    assert_eq!(of(&template()).expect("settings").settings, Settings::default());
+    assert_eq!(of(&template()).expect("settings").settings, UserSettings::default());
 }
 
 #[test]
 fn every_setting_is_in_the_list_and_every_example_can_be_used() {
-    // Every line of the file that is begun, at work.
+    // Uncomments every line of the template.
     let text: String = template()
         .lines()
         .map(|line| line.strip_prefix('#').filter(|it| !it.starts_with(' ')).unwrap_or(line))
         .fold(String::new(), |text, line| text + line + "\n");
     let effective = of(&text).expect("settings");
-    assert!(KEYS.iter().all(|key| effective.origin(key) == Origin::File));
+    assert!(KEYS.iter().all(|key| effective.origin(key) == SettingOrigin::File));
     assert_eq!(effective.settings.rules.len(), 1);
     let written = Table::try_from(&effective.settings).expect("a table");
     let mut known: Vec<(String, String)> = Vec::new();
@@ -55,15 +55,15 @@ fn every_setting_is_in_the_list_and_every_example_can_be_used() {
 
 #[test]
 fn defaults_in_the_list_are_the_defaults() {
-    let written = Table::try_from(Settings::default()).expect("a table");
+    let written = Table::try_from(UserSettings::default()).expect("a table");
     for key in KEYS {
         let found = written.get(key.table).and_then(|it| it.get(key.name));
         match key.value {
-            keys::Value::Default(text) => {
+            keys::SettingValue::Default(text) => {
                 let value: Table = toml::from_str(&format!("it = {text}")).expect("a value");
                 assert_eq!(found, value.get("it"), "{}.{}", key.table, key.name);
             }
-            keys::Value::Example(..) => {
+            keys::SettingValue::Example(..) => {
                 let is_none = found.is_none_or(|it| it.as_table().is_some_and(Table::is_empty));
                 assert!(is_none, "{}.{}", key.table, key.name);
             }
@@ -80,11 +80,11 @@ fn flags_beat_the_environment_which_beats_the_file() {
         "AAEP_LANGUAGES" => Some("fr, en-GB".to_owned()),
         _ => None,
     };
-    let flags = Flags { profile: Some("debug".to_owned()), ..Flags::default() };
+    let flags = SettingsFlags { profile: Some("debug".to_owned()), ..SettingsFlags::default() };
     let found = effective(text, variable, &flags).expect("settings");
     let listen = &found.settings.listen;
     assert_eq!(listen.profile, Profile::Debug);
-    let addresses = listen.hub.as_ref().map(Addresses::list);
+    let addresses = listen.hub.as_ref().map(HubAddresses::list);
     assert_eq!(addresses, Some(&["http://127.0.0.1:1".to_owned()][..]));
     assert_eq!(listen.words_per_minute, Some(100));
     assert_eq!(listen.language_tags().map(|it| it.len()), Some(2));
@@ -92,18 +92,18 @@ fn flags_beat_the_environment_which_beats_the_file() {
         let key = KEYS.iter().find(|key| key.table == "listen" && key.name == name);
         found.origin(key.expect("a setting"))
     };
-    assert_eq!(origin("profile"), Origin::Flag("--profile"));
-    assert_eq!(origin("hub"), Origin::Environment("AAEP_HUB"));
-    assert_eq!(origin("words_per_minute"), Origin::File);
+    assert_eq!(origin("profile"), SettingOrigin::Flag("--profile"));
+    assert_eq!(origin("hub"), SettingOrigin::Environment("AAEP_HUB"));
+    assert_eq!(origin("words_per_minute"), SettingOrigin::File);
 }
 
 #[test]
 fn what_comes_from_outside_is_named_when_it_cannot_be_used() {
     let variable = |name: &str| (name == "AAEP_WORDS_PER_MINUTE").then(|| "fast\u{1b}".to_owned());
-    let all = effective("", variable, &Flags::default()).expect_err("no number");
+    let all = effective("", variable, &SettingsFlags::default()).expect_err("no number");
     assert!(all[0].what.contains("AAEP_WORDS_PER_MINUTE"), "{}", all[0].what);
     assert!(!all[0].what.contains('\u{1b}'), "{}", all[0].what);
-    let flags = Flags { profile: Some("loud".to_owned()), ..Flags::default() };
+    let flags = SettingsFlags { profile: Some("loud".to_owned()), ..SettingsFlags::default() };
     let all = effective("", nothing, &flags).expect_err("no profile");
     assert!(all[0].what.contains("--profile"), "{}", all[0].what);
 }

@@ -1,61 +1,64 @@
-//! What is wrong with settings: where, why, and what to do.
+//! The problems of settings: where, why, and what to do.
 
 use std::path::Path;
 
 use aaep::{LanguageTag, printable};
 use aaep_transport::link::Target;
 
-use super::keys::Key;
+use super::keys::SettingKey;
 use super::rules::MAX_RULES;
-use super::{Origin, Settings};
+use super::{SettingOrigin, UserSettings};
 use crate::console::name_of;
-use crate::hubs::{Addresses, MAX_HUBS};
+use crate::hubs::{HubAddresses, MAX_HUBS};
 
-/// How long a text may be, in characters.
+/// The longest text, in characters.
 const MAX_TEXT_CHARS: usize = 1024;
 
-/// Something that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    /// The line of the file, from 1, where it is known.
+pub(crate) struct SettingProblem {
+    /// The line in the file, from 1, if it is known.
     pub(crate) line: Option<usize>,
-    /// What is wrong, and the next step. Fit for a terminal.
+    /// The problem and the next step. Safe to print on a terminal.
     pub(crate) what: String,
 }
 
-impl Wrong {
-    /// What the reader of TOML did not understand.
+impl SettingProblem {
+    /// The problem for an error of the TOML parser.
     pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> Self {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
         let mut message = error.message().lines().next().unwrap_or_default();
         let at = error.span().and_then(|span| text.get(span)).unwrap_or_default();
-        // What earlier versions called it. Devices have addresses too.
+        // Earlier versions called it that. Devices have addresses, too.
         if at.trim() == "address" && message.contains("`hub`") {
             message = "address is called hub now";
         }
-        Wrong { line, what: format!("{}.", printable(message).trim_end_matches('.')) }
+        SettingProblem { line, what: format!("{}.", printable(message).trim_end_matches('.')) }
     }
 
-    /// A value from outside the file cannot be understood.
-    pub(super) fn of_value(key: &Key, message: &str) -> Self {
+    /// The problem for an invalid value from outside the file.
+    pub(super) fn of_value(key: &SettingKey, message: &str) -> Self {
         let message = printable(message.lines().next().unwrap_or_default()).into_owned();
-        Wrong { line: None, what: format!("{}: {}.", key.name, message.trim_end_matches('.')) }
+        SettingProblem {
+            line: None,
+            what: format!("{}: {}.", key.name, message.trim_end_matches('.')),
+        }
     }
 
-    /// The same of a value that came from elsewhere.
-    pub(super) fn from(self, origin: &Origin) -> Self {
+    /// Names the origin of a value from outside the file.
+    pub(super) fn from(self, origin: &SettingOrigin) -> Self {
         let what = match origin {
-            Origin::Environment(name) => {
+            SettingOrigin::Environment(name) => {
                 format!("The variable {name} cannot be used. {}", self.what)
             }
-            Origin::Flag(name) => format!("The flag {name} cannot be used. {}", self.what),
-            Origin::Default | Origin::File => self.what,
+            SettingOrigin::Flag(name) => format!("The flag {name} cannot be used. {}", self.what),
+            SettingOrigin::Default | SettingOrigin::File => self.what,
         };
-        Wrong { line: None, what }
+        SettingProblem { line: None, what }
     }
 
-    /// In a sentence that names the file and the line.
+    /// A sentence that names the file and the line.
     pub(crate) fn in_file(&self, path: &Path) -> String {
         match self.line {
             Some(line) => format!("{}, line {line}: {}", name_of(path), self.what),
@@ -64,21 +67,21 @@ impl Wrong {
     }
 }
 
-impl Settings {
-    /// Everything that cannot mean anything, with its line in this text.
-    pub(super) fn wrong(&self, text: &str) -> Vec<Wrong> {
+impl UserSettings {
+    /// All problems, with their lines in this text.
+    pub(super) fn problems(&self, text: &str) -> Vec<SettingProblem> {
         let mut all = Vec::new();
         let mut say = |table: &str, at: usize, key: &str, what: &str| {
             let what = format!("{key}: {what}");
-            all.push(Wrong { line: line_of(text, table, at, key), what });
+            all.push(SettingProblem { line: line_of(text, table, at, key), what });
         };
-        self.wrong_listen(&mut say);
-        self.wrong_devices(&mut say);
+        self.check_listen(&mut say);
+        self.check_devices(&mut say);
         if self.rules.len() > MAX_RULES {
             say("rules", MAX_RULES, "name", "There are too many rules. Keep 256 or fewer.");
         }
         for (at, rule) in self.rules.iter().enumerate() {
-            if let Some((key, what)) = rule.wrong() {
+            if let Some((key, what)) = rule.problem() {
                 let what = format!("{what} It is the rule {}.", printable(&rule.name));
                 say("rules", at, key, &what);
             }
@@ -86,14 +89,14 @@ impl Settings {
         all
     }
 
-    fn wrong_listen(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
+    fn check_listen(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
         let listen = &self.listen;
-        let addresses = listen.hub.as_ref().map(Addresses::list);
+        let addresses = listen.hub.as_ref().map(HubAddresses::list);
         if addresses.is_some_and(|all| all.is_empty() || all.len() > MAX_HUBS) {
             say("listen", 0, "hub", "Name 1 to 16 addresses, or leave it out.");
         }
-        let mut wrong = addresses.unwrap_or_default().iter().map(|it| Target::parse(it));
-        if let Some(error) = wrong.find_map(Result::err) {
+        let mut targets = addresses.unwrap_or_default().iter().map(|it| Target::parse(it));
+        if let Some(error) = targets.find_map(Result::err) {
             let error = error.to_string();
             let what = format!(
                 "{}. Write it like unix: or http://127.0.0.1:7117.",
@@ -115,7 +118,7 @@ impl Settings {
         }
     }
 
-    fn wrong_devices(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
+    fn check_devices(&self, say: &mut impl FnMut(&str, usize, &str, &str)) {
         let (speech, braille) = (&self.speech, &self.braille);
         for (key, value) in
             [("rate", speech.rate), ("pitch", speech.pitch), ("volume", speech.volume)]
@@ -130,7 +133,7 @@ impl Settings {
             ("speech", "voice", &speech.voice),
             ("braille", "address", &braille.address),
         ] {
-            // Control characters would be orders to a speech server.
+            // A speech server would interpret control characters as commands.
             let is_plain = |it: &String| {
                 !it.is_empty()
                     && it.chars().count() <= MAX_TEXT_CHARS
@@ -164,7 +167,7 @@ impl Settings {
     }
 }
 
-/// The line of a key: in the table of this name, or in the one at this place if there are several.
+/// The line of a key: in the table of this name, or in the one at this index if there are several.
 fn line_of(text: &str, table: &str, at: usize, key: &str) -> Option<usize> {
     let (one, several) = (format!("[{table}]"), format!("[[{table}]]"));
     let (mut is_in, mut seen) = (false, 0);

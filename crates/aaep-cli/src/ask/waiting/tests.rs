@@ -1,4 +1,4 @@
-//! What waiting makes of a hub that answers well, badly, not at all, and again after a restart.
+//! How waiting handles a hub that answers well, badly or not at all, or that restarts.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -12,14 +12,14 @@ use serde_json::json;
 use super::super::question::tests::{delete_it, question};
 use super::*;
 
-/// What a hub does with one request.
-enum Does {
+/// What the fake hub does with one request.
+enum FakeHubTurn {
     Answers(u16, Value),
     Hangs,
 }
 
-/// A hub that does these things in turn; and the first lines of the requests that it got.
-fn hub(turns: Vec<Does>) -> (Client, mpsc::Receiver<String>) {
+/// Starts a hub that plays these turns; also returns the first line of each request it receives.
+fn hub(turns: Vec<FakeHubTurn>) -> (HubClient, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let (sender, requests) = mpsc::channel();
@@ -29,20 +29,20 @@ fn hub(turns: Vec<Does>) -> (Client, mpsc::Receiver<String>) {
             let (mut stream, _) = listener.accept().expect("a caller");
             let mut text = String::new();
             let mut buffer = [0; 8192];
-            // The client sends each request in one piece, and these fit into one read or two.
+            // The client sends each request at once, and these fit into one or two reads.
             while !is_whole(&text) {
                 let count = stream.read(&mut buffer).expect("a request");
                 text.push_str(&String::from_utf8_lossy(&buffer[..count]));
             }
             let _ = sender.send(text.lines().next().unwrap_or_default().to_owned());
-            if let Does::Answers(status, body) = turn {
+            if let FakeHubTurn::Answers(status, body) = turn {
                 let body = body.to_string();
                 let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
                 let _ = stream.write_all((head + &body).as_bytes());
             }
         }
     });
-    (Client::new(Address::parse(&address).expect("an address"), None), requests)
+    (HubClient::new(Address::parse(&address).expect("an address"), None), requests)
 }
 
 fn is_whole(text: &str) -> bool {
@@ -52,20 +52,20 @@ fn is_whole(text: &str) -> bool {
     })
 }
 
-fn settled(question: &Question, outcome: &str, decided_by: &str) -> Does {
+fn settled(question: &PreparedAsk, outcome: &str, decided_by: &str) -> FakeHubTurn {
     let ids = json!({
         "status": "settled", "event_id": question.event_id, "session_id": "sess_a1",
         "reply_token": question.reply_token, "outcome": outcome, "decided_by": decided_by,
     });
-    Does::Answers(200, ids)
+    FakeHubTurn::Answers(200, ids)
 }
 
-fn open(question: &Question) -> Does {
+fn open(question: &PreparedAsk) -> FakeHubTurn {
     let ids = json!({
         "status": "open", "event_id": question.event_id, "session_id": "sess_a1",
         "reply_token": question.reply_token, "deadline": "2026-11-02T06:20:00.000Z",
     });
-    Does::Answers(202, ids)
+    FakeHubTurn::Answers(202, ids)
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn an_accept_of_another_question_is_no_outcome() {
     for accept in [
         settled(&other, "accept", "reply"),
         settled(&half, "accept", "reply"),
-        Does::Answers(200, json!({ "outcome": "accept" })),
-        Does::Answers(200, json!("accept")),
-        Does::Answers(
+        FakeHubTurn::Answers(200, json!({ "outcome": "accept" })),
+        FakeHubTurn::Answers(200, json!("accept")),
+        FakeHubTurn::Answers(
             200,
             json!({ "status": "open", "outcome": "accept",
             "event_id": question.event_id, "reply_token": question.reply_token }),
         ),
-        Does::Answers(
+        FakeHubTurn::Answers(
             202,
             json!({ "status": "settled", "outcome": "accept",
             "event_id": question.event_id, "reply_token": question.reply_token }),
@@ -153,8 +153,10 @@ fn an_accept_of_another_question_is_no_outcome() {
 fn an_error_with_an_accept_inside_is_no_outcome() {
     let question = delete_it();
     for status in [201, 400, 401, 403, 409, 422] {
-        let Does::Answers(_, body) = settled(&question, "accept", "reply") else { unreachable!() };
-        let (client, _requests) = hub(vec![Does::Answers(status, body)]);
+        let FakeHubTurn::Answers(_, body) = settled(&question, "accept", "reply") else {
+            unreachable!()
+        };
+        let (client, _requests) = hub(vec![FakeHubTurn::Answers(status, body)]);
         assert!(wait(&client, &question).is_err(), "{status}");
     }
 }
@@ -165,8 +167,8 @@ fn after_a_restart_the_same_question_is_found_again() {
     let gone = json!({ "error": "starting", "message": "Not yet. Try again." });
     let (client, requests) = hub(vec![
         open(&question),
-        Does::Hangs,
-        Does::Answers(503, gone),
+        FakeHubTurn::Hangs,
+        FakeHubTurn::Answers(503, gone),
         open(&question),
         settled(&question, "reject", "reply"),
     ]);
@@ -183,7 +185,7 @@ fn after_a_restart_the_same_question_is_found_again() {
 #[test]
 fn a_hub_that_never_took_the_question_is_not_waited_for() {
     let question = delete_it();
-    for turn in [Does::Answers(503, json!({})), Does::Answers(404, json!({}))] {
+    for turn in [FakeHubTurn::Answers(503, json!({})), FakeHubTurn::Answers(404, json!({}))] {
         let (client, requests) = hub(vec![turn]);
         assert!(wait(&client, &question).is_err());
         assert_eq!(requests.iter().count(), 1);
@@ -194,7 +196,7 @@ fn a_hub_that_never_took_the_question_is_not_waited_for() {
 fn a_question_whose_first_answer_was_lost_is_asked_once_more_and_not_anew() {
     let question = delete_it();
     let (client, requests) =
-        hub(vec![Does::Hangs, open(&question), settled(&question, "accept", "reply")]);
+        hub(vec![FakeHubTurn::Hangs, open(&question), settled(&question, "accept", "reply")]);
     assert!(wait(&client, &question).expect("an outcome").is_yes());
     let lines: Vec<String> = requests.iter().take(3).collect();
     assert!(lines[0] == lines[1] && lines[1].starts_with("POST "), "{lines:?}");
@@ -207,19 +209,19 @@ fn a_hub_that_is_gone_is_tried_no_longer_than_the_question_lasts_and_a_grace() {
     let second = Duration::from_secs(1);
     let timeout = Duration::from_secs(question.timeout_seconds);
     let over = now + timeout + GRACE;
-    let gone = || Trouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
-    let mut patience = Patience::new(now, &question);
+    let gone = || PollTrouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
+    let mut patience = HubPatience::new(now, &question);
     assert!(now + patience.left(now) <= over, "not even the first request takes longer");
-    assert!(patience.bears(&gone(), now), "it may have heard the question");
-    patience.found(now, Some(second));
+    assert!(patience.tolerates(&gone(), now), "it may have heard the question");
+    patience.note_open(now, Some(second));
     assert!(now + patience.left(now) <= over, "a hub that hangs is cut off");
-    assert!(patience.bears(&gone(), now + timeout));
-    assert!(!patience.bears(&gone(), over + second), "and then it is over");
-    // A clock of the hub that is far ahead changes nothing.
-    patience.found(now, Some(Duration::from_hours(24)));
-    assert!(!patience.bears(&gone(), over + second));
-    patience.found(now, None);
-    assert!(!patience.bears(&gone(), over + second));
+    assert!(patience.tolerates(&gone(), now + timeout));
+    assert!(!patience.tolerates(&gone(), over + second), "and then it is over");
+    // A hub whose clock is far ahead changes nothing.
+    patience.note_open(now, Some(Duration::from_hours(24)));
+    assert!(!patience.tolerates(&gone(), over + second));
+    patience.note_open(now, None);
+    assert!(!patience.tolerates(&gone(), over + second));
 }
 
 #[test]
@@ -228,21 +230,22 @@ fn a_question_that_was_given_more_time_is_waited_for_until_then() {
     question.longest_seconds = 600;
     let now = Instant::now();
     let minute = Duration::from_mins(1);
-    let gone = || Trouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
-    let mut patience = Patience::new(now, &question);
-    patience.found(now, Some(2 * minute));
-    assert!(patience.bears(&gone(), now + minute));
-    assert!(!patience.bears(&gone(), now + 3 * minute));
-    patience.found(now, None);
-    assert!(patience.bears(&gone(), now + 9 * minute), "its time stands still");
-    assert!(!patience.bears(&gone(), now + 11 * minute));
-    patience.found(now + 4 * minute, Some(Duration::ZERO));
-    assert!(patience.bears(&gone(), now + 4 * minute), "it was there just now");
+    let gone = || PollTrouble::NoAnswer(NoAnswer::CutOff(std::io::ErrorKind::TimedOut.into()));
+    let mut patience = HubPatience::new(now, &question);
+    patience.note_open(now, Some(2 * minute));
+    assert!(patience.tolerates(&gone(), now + minute));
+    assert!(!patience.tolerates(&gone(), now + 3 * minute));
+    patience.note_open(now, None);
+    assert!(patience.tolerates(&gone(), now + 9 * minute), "its time stands still");
+    assert!(!patience.tolerates(&gone(), now + 11 * minute));
+    patience.note_open(now + 4 * minute, Some(Duration::ZERO));
+    assert!(patience.tolerates(&gone(), now + 4 * minute), "it was there just now");
 }
 
 #[test]
 fn a_clarification_needs_an_answer() {
-    let outcome = |answer| Outcome { kind: Kind::Clarification, allows_default: false, answer };
+    let outcome =
+        |answer| ReportedOutcome { kind: AnswerKind::Clarification, allows_default: false, answer };
     let red = outcome(json!({ "outcome": "answered", "response": "red" }));
     assert!(red.is_yes());
     assert_eq!(red.response().as_deref(), Some("red"));

@@ -1,4 +1,4 @@
-//! Every scene, played to its end with every kind of answer, is what a producer may say in that order.
+//! Every scene, played to its end with every kind of answer, is a valid sequence of a producer.
 
 use aaep::{Message, Mode};
 use serde_json::Value;
@@ -23,15 +23,15 @@ const PROMPTS: &[&str] = &[
     "Please trigger a deliberate error.",
 ];
 
-/// The events of a scene when every question is answered so.
-fn played(prompt: &str, answer: &Answer) -> Vec<Value> {
+/// The events of a scene when every ask is answered this way.
+fn played(prompt: &str, answer: &SceneAnswer) -> Vec<Value> {
     let mut events = Vec::new();
-    let mut steps: std::collections::VecDeque<Step> = steps_for(prompt).into();
+    let mut steps: std::collections::VecDeque<SceneStep> = steps_for(prompt).into();
     while let Some(step) = steps.pop_front() {
         let (name, fields) = match step {
-            Step::Pause(_) => continue,
-            Step::Tell(name, fields) => (name, fields),
-            Step::Ask(name, fields, then) => {
+            SceneStep::Pause(_) => continue,
+            SceneStep::Tell(name, fields) => (name, fields),
+            SceneStep::Ask(name, fields, then) => {
                 assert!(
                     steps.is_empty(),
                     "{prompt}: nothing is planned before the answer is known"
@@ -45,11 +45,11 @@ fn played(prompt: &str, answer: &Answer) -> Vec<Value> {
     events
 }
 
-fn answers() -> Vec<Answer> {
-    let response = |text: &str| Answer { is_accepted: false, response: Some(text.to_owned()) };
+fn answers() -> Vec<SceneAnswer> {
+    let response = |text: &str| SceneAnswer { is_accepted: false, response: Some(text.to_owned()) };
     vec![
-        Answer::default(),
-        Answer { is_accepted: true, response: Some("2019".to_owned()) },
+        SceneAnswer::default(),
+        SceneAnswer { is_accepted: true, response: Some("2019".to_owned()) },
         response("2018"),
         response("Lagos"),
         response(""),
@@ -110,7 +110,7 @@ fn nothing_irreversible_happens_without_an_accept() {
             assert!(answer.is_accepted || !acts, "{prompt}: {answer:?}");
         }
     }
-    let accepted = Answer { is_accepted: true, response: Some("2019".to_owned()) };
+    let accepted = SceneAnswer { is_accepted: true, response: Some("2019".to_owned()) };
     let acting = |prompt: &&&str| {
         played(prompt, &accepted)
             .iter()
@@ -121,7 +121,7 @@ fn nothing_irreversible_happens_without_an_accept() {
 
 #[test]
 fn what_is_done_is_exactly_what_was_asked_for() {
-    let accepted = Answer { is_accepted: true, response: Some("2019".to_owned()) };
+    let accepted = SceneAnswer { is_accepted: true, response: Some("2019".to_owned()) };
     for prompt in ["Find old photos.", "Send an email.", "Delete record 12345."] {
         let events = played(prompt, &accepted);
         let digest = |kind: &str| {
@@ -137,7 +137,7 @@ fn what_is_done_is_exactly_what_was_asked_for() {
 #[test]
 fn nothing_of_a_prompt_is_said_again() {
     let prompt = PROMPTS[6];
-    let text = json!(played(prompt, &Answer::default())).to_string().to_lowercase();
+    let text = json!(played(prompt, &SceneAnswer::default())).to_string().to_lowercase();
     for secret in ["sk-", "12345", "api_key", "example.com"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
@@ -145,7 +145,7 @@ fn nothing_of_a_prompt_is_said_again() {
 
 #[test]
 fn an_answer_is_repeated_only_as_far_as_it_is_harmless() {
-    let answer = |text: &str| Answer { is_accepted: false, response: Some(text.to_owned()) };
+    let answer = |text: &str| SceneAnswer { is_accepted: false, response: Some(text.to_owned()) };
     assert_eq!(answer(" Lagos\u{1b}[2J ").words().as_deref(), Some("Lagos[2J"));
     assert_eq!(answer("  ").words(), None);
     assert_eq!(answer(&"x".repeat(5000)).words().map(|it| it.len()), Some(60));
