@@ -7,7 +7,7 @@ use std::time::Instant;
 use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Message, Mode, Prefix, Timestamp, Uri};
 use aaep_engine::terms::{Door, Offer};
-use aaep_engine::{Config, Engine, Input, Now, Output};
+use aaep_engine::{Engine, EngineConfig, EngineInput, Now, Output};
 use clap::Args;
 use serde_json::json;
 
@@ -61,7 +61,7 @@ impl MemoryWorld {
                 for _ in 0..STALLED {
                     let subscriber = world.subscribe(&capabilities(1, None));
                     if self == MemoryWorld::Stalled {
-                        world.engine.handle(world.now, Input::Block { subscriber });
+                        world.engine.handle(world.now, EngineInput::Block { subscriber });
                     }
                 }
                 world.publish_many();
@@ -258,7 +258,7 @@ impl EngineWorld {
         };
         let now = Now { monotonic_us: 0, unix_us: 1_793_600_400_000_000 };
         let mut world = EngineWorld {
-            engine: Engine::new(Config::new(offer, [1; 32])),
+            engine: Engine::new(EngineConfig::new(offer, [1; 32])),
             now,
             session: "sess_bench".to_owned(),
         };
@@ -273,12 +273,12 @@ impl EngineWorld {
             "subscriber_id": "bench", "capabilities": capabilities,
         });
         let request = Box::new(read_request(&request));
-        let input = Input::Subscribe {
+        let input = EngineInput::Subscribe {
             principal: 1,
             door: Door::Open,
             may_reply: true,
             request,
-            hears: aaep_engine::Hears::All,
+            hears: aaep_engine::HearingScope::All,
             resume: None,
         };
         for output in self.engine.handle(self.now, input) {
@@ -294,7 +294,7 @@ impl EngineWorld {
         self.now.unix_us += 10;
         self.engine.handle(
             self.now,
-            Input::Publish {
+            EngineInput::Publish {
                 principal: 1001,
                 tags: aaep_engine::AgentTags::default(),
                 event: Box::new(event),

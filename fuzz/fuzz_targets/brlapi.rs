@@ -2,11 +2,11 @@
 //! past the limit, and a window is always exactly as many characters as there are cells.
 #![no_main]
 
-use aaep_announce::device::braille::codec::{self, MAX_CELLS, MAX_PACKET_BYTES, NoPacket, Packet, Packets};
+use aaep_announce::device::braille::codec::{self, MAX_CELLS, MAX_PACKET_BYTES, NoPacket, BrlapiPacket, Packets};
 use libfuzzer_sys::fuzz_target;
 
 /// All packets, and whether they ended in an error.
-fn packets(bytes: &[u8], size: usize) -> (Vec<Packet>, bool) {
+fn packets(bytes: &[u8], size: usize) -> (Vec<BrlapiPacket>, bool) {
     let (mut packets, mut all) = (Packets::default(), Vec::new());
     for piece in bytes.chunks(size) {
         packets.push(piece);
@@ -26,7 +26,7 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     let whole = packets(bytes, bytes.len().max(1));
     assert_eq!(whole, packets(bytes, usize::from(cut).max(1)), "a cut changes nothing");
     for packet in &whole.0 {
-        assert!(!matches!(packet, Packet::Cells(cells) if *cells > MAX_CELLS));
+        assert!(!matches!(packet, BrlapiPacket::Cells(cells) if *cells > MAX_CELLS));
     }
     let text = String::from_utf8_lossy(bytes);
     let written = codec::write(&text, usize::from(cells));

@@ -2,7 +2,7 @@
 //! however they are cut, and what is understood survives being written again.
 #![no_main]
 
-use aaep_transport::framed::{Decoder, Framing, Violation};
+use aaep_transport::framed::{Decoder, Framing, FrameViolation};
 use libfuzzer_sys::fuzz_target;
 
 const LIMIT_BYTES: u32 = 1000;
@@ -10,7 +10,7 @@ const LIMIT_BYTES: u32 = 1000;
 fn read(
     framing: Framing,
     pieces: impl Iterator<Item = Vec<u8>>,
-) -> (Vec<String>, Option<Violation>) {
+) -> (Vec<String>, Option<FrameViolation>) {
     let mut decoder = Decoder::new(framing, LIMIT_BYTES);
     let mut messages = Vec::new();
     for piece in pieces {

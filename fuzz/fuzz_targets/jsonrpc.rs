@@ -2,7 +2,7 @@
 //! a message is heard as that message at the other end.
 #![no_main]
 
-use aaep_transport::jsonrpc::{Heard, Line, SubscriberEnd, ProducerEnd, Wish};
+use aaep_transport::jsonrpc::{ProducerLine, RpcLine, SubscriberEnd, ProducerEnd, SubscriberLine};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -10,27 +10,27 @@ fuzz_target!(|text: &str| {
     subscriber.say("{\"type\":\"subscription.request\"}");
     for line in text.lines() {
         match producer.hear(line) {
-            Wish::Say(answer) => drop(Line::read(&answer).expect("JSON-RPC")),
-            Wish::Subscription(message) => {
+            SubscriberLine::Say(answer) => drop(RpcLine::read(&answer).expect("JSON-RPC")),
+            SubscriberLine::Subscription(message) => {
                 let (answer, _) = producer.say(&message);
-                drop(Line::read(&answer).expect("JSON-RPC"));
+                drop(RpcLine::read(&answer).expect("JSON-RPC"));
             }
-            Wish::Tell { id, message } => {
+            SubscriberLine::Tell { id, message } => {
                 let answer = producer.answer(id.as_ref(), &message);
-                assert!(answer.is_none_or(|answer| Line::read(&answer).is_ok()));
+                assert!(answer.is_none_or(|answer| RpcLine::read(&answer).is_ok()));
             }
-            Wish::Nothing => {}
+            SubscriberLine::Nothing => {}
         }
         match subscriber.hear(line) {
-            Heard::Say(answer) => drop(Line::read(&answer).expect("JSON-RPC")),
-            Heard::Message(message) => {
+            ProducerLine::Say(answer) => drop(RpcLine::read(&answer).expect("JSON-RPC")),
+            ProducerLine::Message(message) => {
                 let said = subscriber.say(&message);
-                assert!(matches!(Line::read(&said), Ok(Line::Call { params: Some(_), .. })));
+                assert!(matches!(RpcLine::read(&said), Ok(RpcLine::Call { params: Some(_), .. })));
             }
-            Heard::Nothing | Heard::Wrong(_) | Heard::End(_) => {}
+            ProducerLine::Nothing | ProducerLine::Wrong(_) | ProducerLine::End(_) => {}
         }
     }
     for line in producer.gone() {
-        drop(Line::read(&line).expect("JSON-RPC"));
+        drop(RpcLine::read(&line).expect("JSON-RPC"));
     }
 });

@@ -2,11 +2,11 @@
 //! panic, never past the limit, and words never become anything but one message.
 #![no_main]
 
-use aaep_announce::device::speech::codec::{self, Line, Lines, MAX_LINE_BYTES, NoLine};
+use aaep_announce::device::speech::codec::{self, SsipLine, Lines, MAX_LINE_BYTES, InvalidSsipLine};
 use libfuzzer_sys::fuzz_target;
 
 /// All lines, and whether they ended in an error.
-fn lines(bytes: &[u8], size: usize) -> (Vec<Line>, bool) {
+fn lines(bytes: &[u8], size: usize) -> (Vec<SsipLine>, bool) {
     let (mut lines, mut all) = (Lines::default(), Vec::new());
     for piece in bytes.chunks(size) {
         lines.push(piece);
@@ -14,7 +14,7 @@ fn lines(bytes: &[u8], size: usize) -> (Vec<Line>, bool) {
             match lines.next_line() {
                 Ok(Some(line)) => all.push(line),
                 Ok(None) => break,
-                Err(NoLine) => return (all, true),
+                Err(InvalidSsipLine) => return (all, true),
             }
         }
     }

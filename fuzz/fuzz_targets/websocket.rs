@@ -2,12 +2,12 @@
 //! however they are cut, and what is understood survives being written again.
 #![no_main]
 
-use aaep_transport::websocket::{self, Decoder, Incoming, Role, Violation};
+use aaep_transport::websocket::{self, Decoder, Incoming, Role, FrameViolation};
 use libfuzzer_sys::fuzz_target;
 
 const MAX_BYTES: u32 = 1000;
 
-fn read_all(role: Role, bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<Violation>) {
+fn read_all(role: Role, bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<FrameViolation>) {
     let mut decoder = Decoder::new(role, MAX_BYTES);
     let mut all = Vec::new();
     for mut piece in bytes.chunks(cut.max(1)) {

@@ -112,7 +112,7 @@ impl HogBehavior {
                     post(&mut connection, "/aaep/v1/publish", &end)?;
                 }
                 HogBehavior::Begins => {
-                    post(&mut connection, "/aaep/v1/publish", &started(it, "b"))?
+                    post(&mut connection, "/aaep/v1/publish", &started(it, "b"))?;
                 }
                 HogBehavior::Asks => {
                     post(&mut connection, "/aaep/v1/publish", &started(it / 16, "a"))?;

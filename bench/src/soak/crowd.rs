@@ -293,7 +293,7 @@ impl SoakCrowd {
             }
             JobResult::Said(Ok(())) => {}
             JobResult::Said(Err(why)) => {
-                self.totals.fault(format!("a subscriber was not heard: {why}"))
+                self.totals.fault(format!("a subscriber was not heard: {why}"));
             }
         }
     }

@@ -33,7 +33,7 @@ use aaep::{ReplyToken, SessionId};
 
 use crate::english::listening;
 use crate::profile::Preferences;
-use crate::utterance::{Kind, UtteranceId, Weight};
+use crate::utterance::{UtteranceId, UtteranceKind, Weight};
 use crate::words::{keep_own_marks, own, split};
 use again::SaidHistory;
 use parts::sentence_parts;
@@ -44,7 +44,10 @@ use sessions::{HubSessionKey, TrackedSession, TrackedSessions};
 
 pub use clock::time_after_presentation;
 pub use danger::rank;
-pub use io::{Answer, AskNumber, Asked, By, Decided, Ending, HubNumber, Input, Outcome, Wish};
+pub use io::{
+    AnnouncerInput, AnnouncerOutcome, Answer, AnsweredBy, AskEnding, AskNumber, Asked, Decided,
+    HubNumber, ListeningRequest,
+};
 pub use queue::{MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING};
 pub use sessions::{KnownAgent, MAX_SESSIONS, MAX_TEXT, MAX_TEXTS, agent_name, told_name};
 
@@ -171,28 +174,28 @@ impl Announcer {
     }
 
     /// Processes one input and decides what to do. `now` must never go back.
-    pub fn handle(&mut self, now: Duration, input: Input<'_>) -> Decided {
+    pub fn handle(&mut self, now: Duration, input: AnnouncerInput<'_>) -> Decided {
         self.now = self.now.max(now);
         match input {
-            Input::Event(event) => self.event(event),
-            Input::Asked(asked) => self.asked(&asked),
-            Input::Over { number, ending } => self.ask_ended(number, ending),
-            Input::AnswerFailed { number, why } => self.answer_failed(number, why),
-            Input::TimeChanged { number, remaining, is_paused, wanted } => {
+            AnnouncerInput::Event(event) => self.event(event),
+            AnnouncerInput::Asked(asked) => self.asked(&asked),
+            AnnouncerInput::Over { number, ending } => self.ask_ended(number, ending),
+            AnnouncerInput::AnswerFailed { number, why } => self.answer_failed(number, why),
+            AnnouncerInput::TimeChanged { number, remaining, is_paused, wanted } => {
                 self.time_changed(number, remaining, is_paused, wanted);
             }
-            Input::Gap { session_id, missed } => self.gap(session_id, missed),
-            Input::LineBroken => self.connection_changed(true),
-            Input::LineBack => self.connection_changed(false),
-            Input::LeftOut(count) => self.left_out(count),
-            Input::Notice(text) => self.notice(text),
-            Input::Requested(text) => self.requested(text),
-            Input::Feedback(text) => self.feedback(text),
-            Input::TooSoon { number, text } => self.too_soon(number, text),
-            Input::HubNotice(text) => self.hub_notice(text),
-            Input::Device(report) => self.report(report),
-            Input::Wish(wish) => self.wish(wish),
-            Input::Tick => {}
+            AnnouncerInput::Gap { session_id, missed } => self.gap(session_id, missed),
+            AnnouncerInput::LineBroken => self.connection_changed(true),
+            AnnouncerInput::LineBack => self.connection_changed(false),
+            AnnouncerInput::LeftOut(count) => self.left_out(count),
+            AnnouncerInput::Notice(text) => self.notice(text),
+            AnnouncerInput::Requested(text) => self.requested(text),
+            AnnouncerInput::Feedback(text) => self.feedback(text),
+            AnnouncerInput::TooSoon { number, text } => self.too_soon(number, text),
+            AnnouncerInput::HubNotice(text) => self.hub_notice(text),
+            AnnouncerInput::Device(report) => self.report(report),
+            AnnouncerInput::Request(wish) => self.wish(wish),
+            AnnouncerInput::Tick => {}
         }
         self.warn();
         self.mention_long_tools();
@@ -202,7 +205,7 @@ impl Announcer {
         std::mem::take(&mut self.decided)
     }
 
-    /// When to call [`Announcer::handle`] next; use [`Input::Tick`] if nothing else has happened by then.
+    /// When to call [`Announcer::handle`] next; use [`AnnouncerInput::Tick`] if nothing else has happened by then.
     pub fn deadline(&self) -> Option<Duration> {
         let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
         let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
@@ -292,7 +295,7 @@ impl Announcer {
         if phrase.weight != Weight::Critical && self.was_just_told(session_id, &phrase.words) {
             return;
         }
-        let is_whole = phrase.kind == Kind::Question
+        let is_whole = phrase.kind == UtteranceKind::Question
             || !matches!(
                 about,
                 UtteranceTopic::Nothing | UtteranceTopic::Started | UtteranceTopic::End
@@ -300,7 +303,7 @@ impl Announcer {
         let parts = match phrase.kind {
             _ if is_whole => vec![phrase.words.as_str()],
             _ if self.queue.takes_no_time => split(&phrase.words, MAX_INSTANT_UTTERANCE),
-            Kind::Reply => sentence_parts(&phrase.words, self.preferences.part_bytes()),
+            UtteranceKind::Reply => sentence_parts(&phrase.words, self.preferences.part_bytes()),
             _ => split(&phrase.words, self.preferences.part_bytes()),
         };
         let (parts, rest) = self.first_parts(phrase.kind, keep_own_marks(parts));
@@ -327,15 +330,20 @@ impl Announcer {
     }
 
     /// Splits into the parts that are said now and the parts that are said only on request.
-    fn first_parts(&self, kind: Kind, mut parts: Vec<String>) -> (Vec<String>, Vec<String>) {
+    fn first_parts(
+        &self,
+        kind: UtteranceKind,
+        mut parts: Vec<String>,
+    ) -> (Vec<String>, Vec<String>) {
         let most = usize::try_from(self.preferences.reply_parts).unwrap_or(usize::MAX);
-        let is_cut = kind == Kind::Reply && most > 0 && !self.is_past && parts.len() > most;
+        let is_cut =
+            kind == UtteranceKind::Reply && most > 0 && !self.is_past && parts.len() > most;
         let rest = if is_cut { parts.split_off(most) } else { Vec::new() };
         (parts, rest)
     }
 
     /// Queues a sentence of our own about listening.
-    fn say_ourselves(&mut self, kind: Kind, words: String, about: &UtteranceTopic) {
+    fn say_ourselves(&mut self, kind: UtteranceKind, words: String, about: &UtteranceTopic) {
         let text_language = phrase::TextLanguage::default();
         self.say(
             None,
@@ -344,16 +352,19 @@ impl Announcer {
         );
     }
 
-    fn is_wanted(&self, kind: Kind, weight: Weight) -> bool {
+    fn is_wanted(&self, kind: UtteranceKind, weight: Weight) -> bool {
         if weight == Weight::Critical {
             return true;
         }
         let (only, essentials) = (self.preferences.only_decisions, self.preferences.essentials);
         match kind {
-            Kind::Question | Kind::Settled | Kind::Error | Kind::Notice => true,
-            Kind::Done => self.preferences.done && !only,
-            Kind::Progress => self.preferences.progress && !(only || essentials),
-            Kind::Reply | Kind::Doing => !(only || essentials),
+            UtteranceKind::Question
+            | UtteranceKind::Settled
+            | UtteranceKind::Error
+            | UtteranceKind::Notice => true,
+            UtteranceKind::Done => self.preferences.done && !only,
+            UtteranceKind::Progress => self.preferences.progress && !(only || essentials),
+            UtteranceKind::Reply | UtteranceKind::Doing => !(only || essentials),
         }
     }
 

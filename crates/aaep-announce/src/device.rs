@@ -10,12 +10,12 @@ mod socket;
 pub mod sounds;
 pub mod speech;
 
-pub use socket::Address;
+pub use socket::DeviceAddress;
 
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
 use std::time::Instant;
 
-use crate::utterance::{Order, Report};
+use crate::utterance::{DeviceReport, Order};
 
 /// The most orders that may wait for a device. A device gets one utterance at a time, so more orders mean that it
 /// hangs.
@@ -23,11 +23,11 @@ pub const MAX_WAITING_ORDERS: usize = 64;
 
 /// A report, with its device and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct TimedReport {
     /// The name of the device: `lines`, `speech`, `braille`, `sounds`, `desktop`.
     pub device: &'static str,
     /// The report.
-    pub report: Report,
+    pub report: DeviceReport,
     /// When it happened.
     pub at: Instant,
 }
@@ -36,7 +36,7 @@ pub struct Told {
 #[derive(Debug, Clone)]
 pub struct Reporter {
     device: &'static str,
-    to: Sender<Told>,
+    to: Sender<TimedReport>,
 }
 
 /// The handle of a device. The device ends when the handle is dropped.
@@ -76,13 +76,13 @@ impl Device {
 
 impl Reporter {
     /// Creates a reporter for the device with this name.
-    pub fn new(device: &'static str, to: Sender<Told>) -> Self {
+    pub fn new(device: &'static str, to: Sender<TimedReport>) -> Self {
         Reporter { device, to }
     }
 
     /// Sends a report. Returns whether it is still received.
-    pub fn report(&self, report: Report) -> bool {
+    pub fn report(&self, report: DeviceReport) -> bool {
         let at = Instant::now();
-        self.to.send(Told { device: self.device, report, at }).is_ok()
+        self.to.send(TimedReport { device: self.device, report, at }).is_ok()
     }
 }

@@ -11,9 +11,9 @@ use aaep::event::reasoning::state;
 use aaep::extension::{self, Deadline, DecidedBy, Delivery};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
-use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input};
+use crate::announcer::{Announcer, AnnouncerInput, AnsweredBy, AskEnding, AskNumber, Asked};
 use crate::profile::Preferences;
-use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId};
+use crate::utterance::{DeviceReport, Order, Utterance, UtteranceId, UtteranceKind};
 
 /// The result: everything that would have been said.
 #[derive(Debug, Clone, Default)]
@@ -21,14 +21,14 @@ pub struct Rehearsal {
     /// Every order for the device, and when it was given.
     pub orders: Vec<(Duration, Order)>,
     /// Everything that was said, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<RehearsedUtterance>,
     /// Every question.
     pub asks: Vec<RehearsedAsk>,
 }
 
 /// An utterance that was said.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct RehearsedUtterance {
     /// The utterance.
     pub utterance: Utterance,
     /// When its content became known.
@@ -55,7 +55,7 @@ pub struct RehearsedAsk {
     /// When its first word was said, if that was before it was over.
     pub first_word: Option<Duration>,
     /// When it was over, and how it ended.
-    pub over: Option<(Duration, Ending)>,
+    pub over: Option<(Duration, AskEnding)>,
     /// The question in the words of the agent. Foreign text.
     pub question: String,
     /// `None` if the recording has only the notice that something was asked.
@@ -63,7 +63,7 @@ pub struct RehearsedAsk {
     session_id: SessionId,
     /// When its time is over, unless the recording has its outcome; and its default.
     ends_at: Option<Duration>,
-    default: Ending,
+    default: AskEnding,
 }
 
 /// Rehearses events, each with its time, in order, for a person with these preferences and a device with this many
@@ -109,7 +109,7 @@ struct RehearsalStage {
     now: Duration,
     /// The current utterance, and when it ends.
     speaking: Option<(UtteranceId, Duration)>,
-    reports: VecDeque<Report>,
+    reports: VecDeque<DeviceReport>,
     /// The indexes of the questions that are not over.
     open: Vec<usize>,
     /// The questions whose outcome is in the recording. Their timeout does not end them.
@@ -156,15 +156,15 @@ impl RehearsalStage {
         let (token, seconds, default) = match &event.payload {
             Payload::AwaitingConfirmation(it) => {
                 let default = match it.default_decision {
-                    Decision::Accept => Ending::Accepted(By::Timeout),
-                    Decision::Reject => Ending::Rejected(By::Timeout),
+                    Decision::Accept => AskEnding::Accepted(AnsweredBy::Timeout),
+                    Decision::Reject => AskEnding::Rejected(AnsweredBy::Timeout),
                 };
                 (&it.reply_token, it.timeout_seconds, default)
             }
             Payload::AwaitingClarification(it) => {
                 let default = match it.default_response {
-                    Some(_) => Ending::Answered(By::Timeout),
-                    None => Ending::Unanswered,
+                    Some(_) => AskEnding::Answered(AnsweredBy::Timeout),
+                    None => AskEnding::Unanswered,
                 };
                 (&it.reply_token, it.timeout_seconds, default)
             }
@@ -178,7 +178,7 @@ impl RehearsalStage {
         let is_settled = self.settled.contains(token);
         let ends_at = (!is_settled).then(|| self.now.saturating_add(remaining));
         let number = self.ask(event, Some(token.clone()), ends_at, default);
-        self.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }));
+        self.handle(AnnouncerInput::Asked(Asked { number, event, remaining, can_answer: true }));
     }
 
     fn other_event(&mut self, event: &Event) {
@@ -186,9 +186,9 @@ impl RehearsalStage {
             if it.to_state == state::AWAITING_INPUT && event.is_critical());
         // The recording of a subscriber that cannot answer has this notice instead of the question itself (ruling 1).
         if is_waiting {
-            self.ask(event, None, None, Ending::Unknown);
+            self.ask(event, None, None, AskEnding::Unknown);
         }
-        self.handle(Input::Event(event));
+        self.handle(AnnouncerInput::Event(event));
         if let Some(deadline) = Delivery::of(event).and_then(|it| it.deadline) {
             self.time_changed(event, &deadline);
         }
@@ -200,7 +200,7 @@ impl RehearsalStage {
         event: &Event,
         token: Option<ReplyToken>,
         ends_at: Option<Duration>,
-        default: Ending,
+        default: AskEnding,
     ) -> AskNumber {
         let number = AskNumber::try_from(self.rehearsal.asks.len()).unwrap_or(AskNumber::MAX);
         let number = number.saturating_add(1);
@@ -230,7 +230,7 @@ impl RehearsalStage {
         ask.ends_at = ask.ends_at.map(|_| now.saturating_add(remaining));
         let number = ask.number;
         let is_paused = deadline.paused;
-        self.handle(Input::TimeChanged { number, remaining, is_paused, wanted: None });
+        self.handle(AnnouncerInput::TimeChanged { number, remaining, is_paused, wanted: None });
     }
 
     /// Ends the questions that an event settles.
@@ -249,21 +249,21 @@ impl RehearsalStage {
             over.extend(found.map(|(at, ask)| (at, ending(ask))));
         } else if is_end {
             let theirs = self.open().filter(|(_, ask)| ask.session_id == *session_id);
-            over.extend(theirs.map(|(at, _)| (at, Ending::Withdrawn)));
+            over.extend(theirs.map(|(at, _)| (at, AskEnding::Withdrawn)));
         }
         for (at, ending) in over {
             self.end_ask(at, ending);
         }
     }
 
-    fn end_ask(&mut self, at: usize, ending: Ending) {
+    fn end_ask(&mut self, at: usize, ending: AskEnding) {
         self.open.retain(|it| *it != at);
         let now = self.now;
         let Some(ask) = self.rehearsal.asks.get_mut(at) else { return };
         ask.over = Some((now, ending));
         if ask.token.is_some() {
             let number = ask.number;
-            self.handle(Input::Over { number, ending });
+            self.handle(AnnouncerInput::Over { number, ending });
         }
     }
 
@@ -274,24 +274,24 @@ impl RehearsalStage {
         {
             self.speaking = None;
             self.end(id, true);
-            return self.handle(Input::Device(Report::Ended(id)));
+            return self.handle(AnnouncerInput::Device(DeviceReport::Ended(id)));
         }
         let now = self.now;
         let late = self.open().find(|(_, it)| it.ends_at.is_some_and(|at| at <= now));
         if let Some((at, default)) = late.map(|(at, it)| (at, it.default)) {
             return self.end_ask(at, default);
         }
-        self.handle(Input::Tick);
+        self.handle(AnnouncerInput::Tick);
     }
 
     /// Passes the input to the announcer, and simulates the device.
-    fn handle(&mut self, input: Input<'_>) {
+    fn handle(&mut self, input: AnnouncerInput<'_>) {
         let decided = self.announcer.handle(self.now, input);
         decided.orders.into_iter().for_each(|order| self.carry_out(order));
         while let Some(report) = self.reports.pop_front() {
-            let decided = self.announcer.handle(self.now, Input::Device(report));
+            let decided = self.announcer.handle(self.now, AnnouncerInput::Device(report));
             for outcome in &decided.outcomes {
-                if let crate::announcer::Outcome::Presenting(number) = outcome {
+                if let crate::announcer::AnnouncerOutcome::Presenting(number) = outcome {
                     self.heard_of(*number);
                 }
             }
@@ -305,7 +305,7 @@ impl RehearsalStage {
             Order::Stop => {
                 if let Some((id, _)) = self.speaking.take() {
                     self.end(id, false);
-                    self.reports.push_back(Report::Cut(id));
+                    self.reports.push_back(DeviceReport::Cut(id));
                 }
             }
             Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => {}
@@ -316,10 +316,10 @@ impl RehearsalStage {
     fn say(&mut self, utterance: &Utterance) {
         let origin = self.announcer.origin(utterance.id);
         let (serial, arrived, session_id) = origin.unwrap_or((0, self.now, None));
-        if utterance.kind == Kind::Question {
+        if utterance.kind == UtteranceKind::Question {
             self.heard_unnumbered_ask(arrived, session_id.as_ref());
         }
-        self.rehearsal.said.push(Said {
+        self.rehearsal.said.push(RehearsedUtterance {
             utterance: utterance.clone(),
             arrived,
             began: self.now,
@@ -328,7 +328,7 @@ impl RehearsalStage {
             is_offered: false,
             serial,
         });
-        self.reports.push_back(Report::Began(utterance.id));
+        self.reports.push_back(DeviceReport::Began(utterance.id));
         let words = utterance.words.split_whitespace().count() as u64;
         let takes = words.saturating_mul(60_000).checked_div(self.words_per_minute);
         if let Some(milliseconds) = takes {
@@ -336,7 +336,7 @@ impl RehearsalStage {
             self.speaking = Some((utterance.id, end));
         } else {
             self.end(utterance.id, true);
-            self.reports.push_back(Report::Ended(utterance.id));
+            self.reports.push_back(DeviceReport::Ended(utterance.id));
         }
     }
 
@@ -370,19 +370,19 @@ impl RehearsalStage {
 
 /// How a question ended, from the producer's resolution. The recording does not say which person answered: it counts
 /// as the listening person, unless they had not heard the question.
-fn ending(outcome: &extension::Outcome, by: &DecidedBy, ask: &RehearsedAsk) -> Ending {
+fn ending(outcome: &extension::Outcome, by: &DecidedBy, ask: &RehearsedAsk) -> AskEnding {
     let by = match by {
-        DecidedBy::Timeout => By::Timeout,
-        DecidedBy::NoListener => By::Nobody,
-        _ if ask.first_word.is_none() => By::Elsewhere,
-        DecidedBy::Reply | DecidedBy::Withdrawn | DecidedBy::Other(_) => By::You,
+        DecidedBy::Timeout => AnsweredBy::Timeout,
+        DecidedBy::NoListener => AnsweredBy::Nobody,
+        _ if ask.first_word.is_none() => AnsweredBy::Elsewhere,
+        DecidedBy::Reply | DecidedBy::Withdrawn | DecidedBy::Other(_) => AnsweredBy::You,
     };
     match outcome {
-        extension::Outcome::Accept => Ending::Accepted(by),
-        extension::Outcome::Reject => Ending::Rejected(by),
-        extension::Outcome::Answered => Ending::Answered(by),
-        extension::Outcome::Unanswered => Ending::Unanswered,
-        extension::Outcome::Withdrawn => Ending::Withdrawn,
-        extension::Outcome::Other(_) => Ending::Unknown,
+        extension::Outcome::Accept => AskEnding::Accepted(by),
+        extension::Outcome::Reject => AskEnding::Rejected(by),
+        extension::Outcome::Answered => AskEnding::Answered(by),
+        extension::Outcome::Unanswered => AskEnding::Unanswered,
+        extension::Outcome::Withdrawn => AskEnding::Withdrawn,
+        extension::Outcome::Other(_) => AskEnding::Unknown,
     }
 }

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::english::report;
 use crate::profile::Preferences;
-use crate::rehearsal::{Rehearsal, Said, rehearse};
-use crate::utterance::{Kind, Weight};
+use crate::rehearsal::{Rehearsal, RehearsedUtterance, rehearse};
+use crate::utterance::{UtteranceKind, Weight};
 
 pub use page::{Listening, page};
 
@@ -98,7 +98,9 @@ impl ListeningReport {
             .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
         let first_words: Vec<Option<u64>> = first_words.collect();
         let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
-        let is_critical = |it: &&Said| matches!(it.utterance.kind, Kind::Error | Kind::Settled);
+        let is_critical = |it: &&RehearsedUtterance| {
+            matches!(it.utterance.kind, UtteranceKind::Error | UtteranceKind::Settled)
+        };
         let critical = said.iter().filter(is_critical);
         // Utterances about questions that time out after the last event were not known before.
         let known = said.iter().filter(|it| it.arrived <= end);
@@ -223,14 +225,17 @@ fn emitted(events: &[(Duration, Event)]) -> u64 {
 }
 
 /// How many utterances about what agents say and do began although this end was already waiting.
-fn before_end(end: &Said, said: &[Said]) -> u64 {
-    let is_end = |it: &Said| match it.utterance.kind {
-        Kind::Done | Kind::Settled => true,
-        Kind::Error => it.utterance.weight == Weight::Critical,
+fn before_end(end: &RehearsedUtterance, said: &[RehearsedUtterance]) -> u64 {
+    let is_end = |it: &RehearsedUtterance| match it.utterance.kind {
+        UtteranceKind::Done | UtteranceKind::Settled => true,
+        UtteranceKind::Error => it.utterance.weight == Weight::Critical,
         _ => false,
     };
-    let is_less = |it: &&Said| {
-        let is_talk = matches!(it.utterance.kind, Kind::Reply | Kind::Doing | Kind::Progress);
+    let is_less = |it: &&RehearsedUtterance| {
+        let is_talk = matches!(
+            it.utterance.kind,
+            UtteranceKind::Reply | UtteranceKind::Doing | UtteranceKind::Progress
+        );
         is_talk && it.utterance.weight < Weight::Critical
     };
     let meanwhile = end.arrived..end.began;
@@ -238,23 +243,28 @@ fn before_end(end: &Said, said: &[Said]) -> u64 {
     if is_end(end) { begun.filter(is_less).count() as u64 } else { 0 }
 }
 
-fn behind_ms(said: &Said) -> u64 {
+fn behind_ms(said: &RehearsedUtterance) -> u64 {
     milliseconds(said.began.saturating_sub(said.arrived))
 }
 
 /// Whether an interrupted utterance need not be said again.
-fn is_outdated(said: &Said) -> bool {
+fn is_outdated(said: &RehearsedUtterance) -> bool {
     // The context of a question is over with the question.
     let is_context =
-        said.utterance.kind == Kind::Reply && said.utterance.weight == Weight::Critical;
+        said.utterance.kind == UtteranceKind::Reply && said.utterance.weight == Weight::Critical;
     is_context
         || said.is_offered
-        || matches!(said.utterance.kind, Kind::Progress | Kind::Question)
-        || said.utterance.kind == Kind::Doing && said.utterance.weight == Weight::Background
+        || matches!(said.utterance.kind, UtteranceKind::Progress | UtteranceKind::Question)
+        || said.utterance.kind == UtteranceKind::Doing
+            && said.utterance.weight == Weight::Background
 }
 
 /// The silences from the first event to the last event or word.
-fn silences(said: &[Said], start: Duration, end: Duration) -> Vec<(Duration, Duration)> {
+fn silences(
+    said: &[RehearsedUtterance],
+    start: Duration,
+    end: Duration,
+) -> Vec<(Duration, Duration)> {
     let mut silences = Vec::new();
     let mut quiet_since = start;
     for said in said {
@@ -266,8 +276,8 @@ fn silences(said: &[Said], start: Duration, end: Duration) -> Vec<(Duration, Dur
     silences
 }
 
-fn repeated(said: &[Said]) -> u64 {
-    let whole: Vec<&Said> = said.iter().filter(|it| it.is_whole).collect();
+fn repeated(said: &[RehearsedUtterance]) -> u64 {
+    let whole: Vec<&RehearsedUtterance> = said.iter().filter(|it| it.is_whole).collect();
     let pairs = whole.iter().zip(whole.iter().skip(1));
     pairs.filter(|(one, next)| one.utterance.words == next.utterance.words).count() as u64
 }

@@ -9,10 +9,12 @@ use std::time::Duration;
 use aaep::extension::{DecidedBy, Delivery, Outcome, Resolution};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
-use crate::announcer::{Announcer, AskNumber, Asked, By, Ending, Input, MAX_QUESTIONS};
+use crate::announcer::{
+    Announcer, AnnouncerInput, AnsweredBy, AskEnding, AskNumber, Asked, MAX_QUESTIONS,
+};
 use crate::english::asks::THE_ANSWER_WAS;
 use crate::profile::Preferences;
-use crate::utterance::{Kind, Order, Report, Utterance};
+use crate::utterance::{DeviceReport, Order, Utterance, UtteranceKind};
 use crate::words::{cut, exact};
 
 /// The longest answer of a person that is repeated, in bytes.
@@ -39,7 +41,7 @@ struct TranscriptAsk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered<'a> {
     /// Who answered.
-    pub by: By,
+    pub by: AnsweredBy,
     /// The answer, if the person may know it. Foreign text.
     pub response: Option<&'a str>,
 }
@@ -69,7 +71,7 @@ impl Transcript {
             Payload::AwaitingClarification(it) => self.ask(event, &it.reply_token),
             _ => {
                 let mut said = self.settle(event, answered);
-                said.extend(self.handle(Input::Event(event)));
+                said.extend(self.handle(AnnouncerInput::Event(event)));
                 said
             }
         }
@@ -85,8 +87,8 @@ impl Transcript {
             && let Some(oldest) = self.open.pop_front()
         {
             // More open questions than the announcer holds; it makes room in the same way.
-            let (number, ending) = (oldest.number, Ending::Withdrawn);
-            self.handle(Input::Over { number, ending });
+            let (number, ending) = (oldest.number, AskEnding::Withdrawn);
+            self.handle(AnnouncerInput::Over { number, ending });
         }
         self.last_number = self.last_number.wrapping_add(1);
         let number = self.last_number;
@@ -96,7 +98,7 @@ impl Transcript {
             session_id: event.envelope.session_id.clone(),
         });
         let remaining = Duration::ZERO;
-        self.handle(Input::Asked(Asked { number, event, remaining, can_answer: false }))
+        self.handle(AnnouncerInput::Asked(Asked { number, event, remaining, can_answer: false }))
     }
 
     /// Announces the outcome of the questions that this event settles.
@@ -108,7 +110,7 @@ impl Transcript {
             let ending = match &resolution {
                 Some(it) if it.reply_token == question.reply_token => ending(it, answered),
                 _ if is_end && question.session_id == event.envelope.session_id => {
-                    Ending::Withdrawn
+                    AskEnding::Withdrawn
                 }
                 _ => return true,
             };
@@ -117,10 +119,10 @@ impl Transcript {
         });
         let mut said = Vec::new();
         for (number, ending) in over {
-            said.extend(self.handle(Input::Over { number, ending }));
+            said.extend(self.handle(AnnouncerInput::Over { number, ending }));
         }
         let response = answered.and_then(|it| it.response);
-        let settled = said.iter_mut().rev().find(|it| it.kind == Kind::Settled);
+        let settled = said.iter_mut().rev().find(|it| it.kind == UtteranceKind::Settled);
         if let (Some(settled), Some(response)) = (settled, response) {
             let response = exact(cut(response, MAX_ANSWER));
             settled.words.extend([" ", THE_ANSWER_WAS, " ", &response]);
@@ -129,7 +131,7 @@ impl Transcript {
     }
 
     /// Passes the input to the announcer and says everything at once.
-    fn handle(&mut self, input: Input<'_>) -> Vec<Utterance> {
+    fn handle(&mut self, input: AnnouncerInput<'_>) -> Vec<Utterance> {
         let mut said = Vec::new();
         let mut orders: VecDeque<Order> = self.announcer.handle(self.now, input).orders.into();
         while let Some(order) = orders.pop_front() {
@@ -137,12 +139,12 @@ impl Transcript {
                 Order::Say(utterance) => {
                     let id = utterance.id;
                     said.push(utterance);
-                    vec![Report::Began(id), Report::Ended(id)]
+                    vec![DeviceReport::Began(id), DeviceReport::Ended(id)]
                 }
                 Order::Stop | Order::Withdraw(_) | Order::Sound(_) | Order::Pace(_) => Vec::new(),
             };
             for report in reports {
-                let decided = self.announcer.handle(self.now, Input::Device(report));
+                let decided = self.announcer.handle(self.now, AnnouncerInput::Device(report));
                 orders.extend(decided.orders);
             }
         }
@@ -151,19 +153,19 @@ impl Transcript {
 }
 
 /// How a question ended, from the hub's resolution and the known answer.
-fn ending(resolution: &Resolution, answered: Option<Answered<'_>>) -> Ending {
+fn ending(resolution: &Resolution, answered: Option<Answered<'_>>) -> AskEnding {
     let by = match resolution.decided_by {
-        DecidedBy::Timeout => By::Timeout,
-        DecidedBy::NoListener => By::Nobody,
-        DecidedBy::Reply => answered.map_or(By::Someone, |it| it.by),
-        DecidedBy::Withdrawn | DecidedBy::Other(_) => By::Someone,
+        DecidedBy::Timeout => AnsweredBy::Timeout,
+        DecidedBy::NoListener => AnsweredBy::Nobody,
+        DecidedBy::Reply => answered.map_or(AnsweredBy::Someone, |it| it.by),
+        DecidedBy::Withdrawn | DecidedBy::Other(_) => AnsweredBy::Someone,
     };
     match resolution.outcome {
-        Outcome::Accept => Ending::Accepted(by),
-        Outcome::Reject => Ending::Rejected(by),
-        Outcome::Answered => Ending::Answered(by),
-        Outcome::Unanswered => Ending::Unanswered,
-        Outcome::Withdrawn => Ending::Withdrawn,
-        Outcome::Other(_) => Ending::Unknown,
+        Outcome::Accept => AskEnding::Accepted(by),
+        Outcome::Reject => AskEnding::Rejected(by),
+        Outcome::Answered => AskEnding::Answered(by),
+        Outcome::Unanswered => AskEnding::Unanswered,
+        Outcome::Withdrawn => AskEnding::Withdrawn,
+        Outcome::Other(_) => AskEnding::Unknown,
     }
 }

@@ -14,10 +14,10 @@ pub struct Utterance {
     /// Identifies it.
     pub id: UtteranceId,
     /// What it is about.
-    pub kind: Kind,
+    pub kind: UtteranceKind,
     /// How important it is.
     pub weight: Weight,
-    /// The words, for speech and braille: one line, no control characters. Marks only where [`Kind::is_exact`].
+    /// The words, for speech and braille: one line, no control characters. Marks only where [`UtteranceKind::is_exact`].
     pub words: String,
     /// The language of the agent's words in it, if known.
     pub language: Option<LanguageTag>,
@@ -84,7 +84,7 @@ pub struct Choice {
 
 /// What an utterance is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum UtteranceKind {
     /// An agent needs an answer.
     Question,
     /// How a question was settled.
@@ -103,24 +103,24 @@ pub enum Kind {
     Notice,
 }
 
-impl Kind {
+impl UtteranceKind {
     /// Whether the words include unprocessed text, such as an agent's question. A voice must name the marks in it; a
     /// device that shows text shows it unchanged.
     pub const fn is_exact(self) -> bool {
-        matches!(self, Kind::Question | Kind::Settled | Kind::Notice)
+        matches!(self, UtteranceKind::Question | UtteranceKind::Settled | UtteranceKind::Notice)
     }
 
     /// Its name in JSON, for programs.
     pub const fn word(self) -> &'static str {
         match self {
-            Kind::Question => "question",
-            Kind::Settled => "settled",
-            Kind::Reply => "agent",
-            Kind::Doing => "doing",
-            Kind::Progress => "progress",
-            Kind::Error => "error",
-            Kind::Done => "done",
-            Kind::Notice => "notice",
+            UtteranceKind::Question => "question",
+            UtteranceKind::Settled => "settled",
+            UtteranceKind::Reply => "agent",
+            UtteranceKind::Doing => "doing",
+            UtteranceKind::Progress => "progress",
+            UtteranceKind::Error => "error",
+            UtteranceKind::Done => "done",
+            UtteranceKind::Notice => "notice",
         }
     }
 }
@@ -152,8 +152,8 @@ pub enum Earcon {
 /// An order for a device. A device carries out its orders in sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Say, show or print an utterance. The device reports [`Report::Began`], and then [`Report::Ended`],
-    /// [`Report::Shown`] or [`Report::Cut`].
+    /// Say, show or print an utterance. The device reports [`DeviceReport::Began`], and then [`DeviceReport::Ended`],
+    /// [`DeviceReport::Shown`] or [`DeviceReport::Cut`].
     Say(Utterance),
     /// Stop the current utterance.
     Stop,
@@ -161,7 +161,7 @@ pub enum Order {
     Withdraw(UtteranceId),
     /// Play a sound.
     Sound(Earcon),
-    /// Change the pace. Devices that have a pace report [`Report::Paced`].
+    /// Change the pace. Devices that have a pace report [`DeviceReport::Paced`].
     Pace(Pace),
 }
 
@@ -178,11 +178,11 @@ pub enum Pace {
 
 /// A report of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
+pub enum DeviceReport {
     /// The device has begun the utterance.
     Began(UtteranceId),
-    /// The utterance was presented whole. For a question this may also come after [`Report::Shown`] or
-    /// [`Report::Cut`], when the person has read on to its end.
+    /// The utterance was presented whole. For a question this may also come after [`DeviceReport::Shown`] or
+    /// [`DeviceReport::Cut`], when the person has read on to its end.
     Ended(UtteranceId),
     /// The utterance was shown for long enough to be read, but the person has not read on to its end.
     Shown(UtteranceId),

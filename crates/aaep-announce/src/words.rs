@@ -42,7 +42,7 @@ pub use sentence::split;
 pub(crate) use shorten::grouped;
 pub use spoken::spoken;
 pub(crate) use spoken::spoken_marked;
-pub use stream::{End, MAX_SAID, Stream};
+pub use stream::{MAX_SAID, PieceEnd, Stream};
 
 /// The style in which text becomes words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ impl Style {
 
 /// Turns a whole text into words on one line.
 pub fn words(text: &str, style: Style) -> String {
-    Stream::new(style).push(text, End::Completion)
+    Stream::new(style).push(text, PieceEnd::Completion)
 }
 
 /// The same with our own words marked.
 pub(crate) fn words_marked(text: &str, style: Style) -> String {
-    Stream::new(style).push_marked(text, End::Completion)
+    Stream::new(style).push_marked(text, PieceEnd::Completion)
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use aaep_announce::{Input, Preferences, Profile, Wish};
+use aaep_announce::{AnnouncerInput, ListeningRequest, Preferences, Profile};
 use serde_json::json;
 use support::{Room, completed, event, event_of, seconds, state, text, tool};
 
@@ -14,7 +14,7 @@ fn listen_until(room: &mut Room, end: Duration) -> Vec<(u64, String)> {
     let mut heard = Vec::new();
     while let Some(next) = room.announcer.deadline().filter(|it| *it <= end) {
         room.now = next;
-        room.handle(Input::Tick);
+        room.handle(AnnouncerInput::Tick);
         heard.extend(room.listen().into_iter().map(|it| (room.now.as_secs(), it)));
     }
     room.now = end;
@@ -81,7 +81,7 @@ fn it_can_be_set_and_is_off_in_quiet() {
 #[test]
 fn status_says_what_every_agent_is_doing() {
     let mut room = Room::quiet();
-    room.handle(Input::Wish(Wish::Status));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Status));
     assert_eq!(room.listen(), ["No agent is at work."]);
     room.hear(&tool("npm", "Running the tests."));
     let named =
@@ -96,7 +96,7 @@ fn status_says_what_every_agent_is_doing() {
     room.ask(1, &asked);
     room.listen();
     room.now = seconds(20);
-    room.handle(Input::Wish(Wish::Status));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Status));
     let mut heard = room.listen();
     heard.sort();
     assert_eq!(
@@ -123,7 +123,7 @@ fn sessions_in_which_nothing_happens_are_told_in_one_sentence() {
     assert_eq!(room.listen(), Vec::<String>::new());
     assert_eq!(room.announcer.deadline(), Some(seconds(1)));
     room.now = seconds(1);
-    room.handle(Input::Tick);
+    room.handle(AnnouncerInput::Tick);
     let told = "3 sessions are open, and nothing happens in them. For their agents: status.";
     assert_eq!(room.listen(), [told]);
     // Whoever does something is heard, and status names all of them.
@@ -134,6 +134,6 @@ fn sessions_in_which_nothing_happens_are_told_in_one_sentence() {
         &json!({ "summary_normal": "Sorted." }),
     ));
     assert_eq!(room.listen(), ["Coder 2: Finished. Sorted."]);
-    room.handle(Input::Wish(Wish::Status));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Status));
     assert_eq!(room.listen().len(), 2);
 }

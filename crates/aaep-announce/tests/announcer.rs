@@ -5,8 +5,8 @@ mod support;
 
 use aaep::LanguageTag;
 use aaep_announce::{
-    By, Earcon, Ending, Input, Length, MAX_CRITICAL, MAX_SESSIONS, MAX_UTTERANCE, MAX_WAITING,
-    Order, Preferences, Profile, Report,
+    AnnouncerInput, AnsweredBy, AskEnding, DeviceReport, Earcon, Length, MAX_CRITICAL,
+    MAX_SESSIONS, MAX_UTTERANCE, MAX_WAITING, Order, Preferences, Profile,
 };
 use serde_json::json;
 use support::{Room, completed, confirmation, event, event_of, seconds, state, text, tool};
@@ -180,7 +180,7 @@ fn what_ended_before_it_could_be_stopped_is_not_said_again() {
     room.hear(&event_of("Loom", "b", "output.streaming", &short));
     let short = room.id();
     room.ask(1, &confirmation("rpl_1"));
-    room.report(Report::Ended(short));
+    room.report(DeviceReport::Ended(short));
     assert_eq!(room.listen().len(), 1, "only the question");
 }
 
@@ -190,7 +190,7 @@ fn outdated_progress_is_not_said_again() {
     room.hear(&event("progress.updated", &json!({ "progress": { "percent": 5 } })));
     let progress = room.id();
     room.ask(1, &confirmation("rpl_1"));
-    room.report(Report::Cut(progress));
+    room.report(DeviceReport::Cut(progress));
     assert_eq!(room.listen().len(), 1, "only the question");
 }
 
@@ -199,7 +199,7 @@ fn what_really_happened_follows_a_claim_against_it() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Refused."]);
     room.hear(&text("Done! All 17 pictures are gone."));
     assert_eq!(
@@ -337,7 +337,7 @@ fn of_progress_only_the_newest_is_told_and_not_too_often() {
     assert_eq!(room.listen(), ["Weaver: 1 percent. Copying."]);
     assert_eq!(room.announcer.deadline(), Some(seconds(10)));
     room.now = seconds(10);
-    room.handle(Input::Tick);
+    room.handle(AnnouncerInput::Tick);
     assert_eq!(room.listen(), ["49 percent. Copying."]);
     room.hear(&progress(99));
     room.hear(&completed("Copied."));

@@ -13,7 +13,8 @@ use aaep_announce::device::lines::{LineOptions, Lines, Notification};
 use aaep_announce::device::speech::codec;
 use aaep_announce::words::spoken;
 use aaep_announce::{
-    Answer, Ending, Input, Order, Outcome, Preferences, Report, Transcript, Utterance, Wish,
+    AnnouncerInput, AnnouncerOutcome, Answer, AskEnding, DeviceReport, ListeningRequest, Order,
+    Preferences, Transcript, Utterance,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -185,7 +186,7 @@ fn a_reminder_has_the_whole_action_or_the_number() {
         room.ask(1, &asked(action, "Gone.", &json!(1)));
         room.listen();
         room.now = seconds(270);
-        room.handle(Input::Tick);
+        room.handle(AnnouncerInput::Tick);
         assert!(room.words().contains(reminder), "{}", room.words());
         assert!(!room.words().contains("everything"), "{}", room.words());
     }
@@ -195,10 +196,10 @@ fn a_reminder_has_the_whole_action_or_the_number() {
 fn what_is_said_about_an_ask_that_was_never_heard_has_all_of_it() {
     let mut room = Room::quiet();
     let action = "Pay DE89370400440532013000 from ~/__a__/ .";
-    room.handle(Input::Device(Report::Trouble("gone".to_owned())));
+    room.handle(AnnouncerInput::Device(DeviceReport::Trouble("gone".to_owned())));
     room.ask(1, &asked(action, "Gone.", &json!(1)));
-    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
-    room.handle(Input::Device(Report::Works));
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Withdrawn });
+    room.handle(AnnouncerInput::Device(DeviceReport::Works));
     let heard = room.listen().join(" ");
     assert!(heard.contains(&format!("{action}: It is no longer asked.")), "{heard}");
 }
@@ -216,8 +217,8 @@ proptest! {
     }
 }
 
-fn chosen(room: &Room) -> Vec<&Outcome> {
-    room.outcomes.iter().filter(|it| matches!(it, Outcome::Chosen { .. })).collect()
+fn chosen(room: &Room) -> Vec<&AnnouncerOutcome> {
+    room.outcomes.iter().filter(|it| matches!(it, AnnouncerOutcome::Chosen { .. })).collect()
 }
 
 const TOO_SOON: &str = "You have not come to the end of this question. Nothing was answered.";
@@ -227,16 +228,16 @@ fn a_yes_at_a_device_counts_only_once_the_question_was_told_to_its_end() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    room.report(Report::Chosen(id, 1));
-    assert_eq!(chosen(&room), Vec::<&Outcome>::new(), "three words were spoken");
+    room.report(DeviceReport::Began(id));
+    room.report(DeviceReport::Chosen(id, 1));
+    assert_eq!(chosen(&room), Vec::<&AnnouncerOutcome>::new(), "three words were spoken");
     // The person is told so at once, and asked again from the beginning.
     assert_eq!(room.words(), TOO_SOON);
     let heard = room.listen();
     assert!(heard[1].starts_with("Weaver asks: Delete 17 pictures"), "{heard:?}");
-    room.report(Report::Chosen(id, 1));
+    room.report(DeviceReport::Chosen(id, 1));
     let answer = Answer::Decision(Decision::Accept);
-    assert_eq!(chosen(&room), [&Outcome::Chosen { number: 1, answer }]);
+    assert_eq!(chosen(&room), [&AnnouncerOutcome::Chosen { number: 1, answer }]);
 }
 
 #[test]
@@ -244,10 +245,10 @@ fn a_no_at_a_device_counts_as_soon_as_the_question_is_being_told() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    room.report(Report::Chosen(id, 0));
+    room.report(DeviceReport::Began(id));
+    room.report(DeviceReport::Chosen(id, 0));
     let answer = Answer::Decision(Decision::Reject);
-    assert_eq!(chosen(&room), [&Outcome::Chosen { number: 1, answer }]);
+    assert_eq!(chosen(&room), [&AnnouncerOutcome::Chosen { number: 1, answer }]);
 }
 
 #[test]
@@ -256,16 +257,19 @@ fn what_was_stopped_or_only_shown_was_not_told_to_its_end() {
         let mut room = Room::quiet();
         room.ask(1, &confirmation("rpl_1"));
         let id = room.id();
-        room.report(Report::Began(id));
+        room.report(DeviceReport::Began(id));
         if is_stopped {
-            room.handle(Input::Wish(Wish::Hush));
-            room.report(Report::Cut(id));
+            room.handle(AnnouncerInput::Request(ListeningRequest::Hush));
+            room.report(DeviceReport::Cut(id));
         } else {
-            room.report(Report::Shown(id));
+            room.report(DeviceReport::Shown(id));
         }
-        assert_eq!(room.outcomes, [Outcome::Presenting(1), Outcome::Presented(1)]);
-        room.report(Report::Chosen(id, 1));
-        assert_eq!(chosen(&room), Vec::<&Outcome>::new());
+        assert_eq!(
+            room.outcomes,
+            [AnnouncerOutcome::Presenting(1), AnnouncerOutcome::Presented(1)]
+        );
+        room.report(DeviceReport::Chosen(id, 1));
+        assert_eq!(chosen(&room), Vec::<&AnnouncerOutcome>::new());
         assert_eq!(room.words(), TOO_SOON);
     }
 }
@@ -275,11 +279,11 @@ fn who_reads_on_to_the_end_later_has_been_told_all_of_it() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Shown(id));
-    assert!(!room.outcomes.contains(&Outcome::PresentedWhole(1)));
-    room.report(Report::Ended(id));
-    assert!(room.outcomes.contains(&Outcome::PresentedWhole(1)));
-    room.report(Report::Chosen(id, 1));
+    room.report(DeviceReport::Shown(id));
+    assert!(!room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+    room.report(DeviceReport::Ended(id));
+    assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+    room.report(DeviceReport::Chosen(id, 1));
     assert_eq!(chosen(&room).len(), 1);
 }
 
@@ -288,14 +292,18 @@ fn a_reminder_is_not_the_question() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    room.report(Report::Shown(id));
+    room.report(DeviceReport::Began(id));
+    room.report(DeviceReport::Shown(id));
     room.now = seconds(270);
-    room.handle(Input::Tick);
+    room.handle(AnnouncerInput::Tick);
     let reminder = room.id();
-    room.report(Report::Ended(reminder));
-    room.report(Report::Chosen(reminder, 1));
-    assert_eq!(chosen(&room), Vec::<&Outcome>::new(), "nobody was told what follows from it");
+    room.report(DeviceReport::Ended(reminder));
+    room.report(DeviceReport::Chosen(reminder, 1));
+    assert_eq!(
+        chosen(&room),
+        Vec::<&AnnouncerOutcome>::new(),
+        "nobody was told what follows from it"
+    );
 }
 
 #[test]
@@ -305,35 +313,35 @@ fn feedback_is_told_at_once_and_what_it_interrupts_is_told_again_whole() {
     room.hear(&event_of("Loom", "b", "output.streaming", &story));
     let story = room.id();
     room.ask(1, &confirmation("rpl_1"));
-    room.report(Report::Cut(story));
+    room.report(DeviceReport::Cut(story));
     let question = room.id();
-    room.report(Report::Began(question));
-    room.handle(Input::Feedback("Nothing was answered."));
+    room.report(DeviceReport::Began(question));
+    room.handle(AnnouncerInput::Feedback("Nothing was answered."));
     assert_eq!(room.words(), "Nothing was answered.");
     assert_eq!(room.stopped, [question]);
     let heard = room.listen();
     assert_eq!(heard.len(), 3);
     assert!(heard[1].contains("Delete 17 pictures"), "{heard:?}");
     assert_eq!(heard[2], "Loom: A long story.");
-    room.handle(Input::Wish(Wish::Repeat));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Repeat));
     assert_eq!(room.listen(), ["A long story."], "it is never repeated");
 }
 
 #[test]
 fn feedback_never_reaches_the_next_question() {
     let mut room = Room::quiet();
-    room.handle(Input::Device(Report::Trouble("gone".to_owned())));
-    room.handle(Input::Feedback("That is not an answer to this question."));
+    room.handle(AnnouncerInput::Device(DeviceReport::Trouble("gone".to_owned())));
+    room.handle(AnnouncerInput::Feedback("That is not an answer to this question."));
     room.ask(1, &confirmation("rpl_1"));
-    room.handle(Input::Device(Report::Works));
+    room.handle(AnnouncerInput::Device(DeviceReport::Works));
     let heard = room.listen().join(" ");
     assert!(heard.contains("Delete 17 pictures"), "{heard}");
     assert!(!heard.contains("That is not an answer"), "not at once, so not at all: {heard}");
     // One that was interrupted is not told later either.
-    room.handle(Input::Feedback("First."));
+    room.handle(AnnouncerInput::Feedback("First."));
     let first = room.id();
-    room.handle(Input::Feedback("Second."));
-    room.report(Report::Cut(first));
+    room.handle(AnnouncerInput::Feedback("Second."));
+    room.report(DeviceReport::Cut(first));
     assert_eq!(room.listen(), ["Second."]);
     room.hear(&resolution("rpl_1", "accept", "reply"));
 }
@@ -343,14 +351,14 @@ fn a_key_that_is_no_answer_says_so_and_answers_nothing() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    room.report(Report::Ended(id));
-    room.report(Report::NoChoice(id));
+    room.report(DeviceReport::Began(id));
+    room.report(DeviceReport::Ended(id));
+    room.report(DeviceReport::NoChoice(id));
     let heard = room.listen();
     assert!(heard.iter().any(|it| it.ends_with("Nothing was answered.")), "{heard:?}");
-    assert!(!room.outcomes.iter().any(|it| matches!(it, Outcome::Chosen { .. })));
-    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
+    assert!(!room.outcomes.iter().any(|it| matches!(it, AnnouncerOutcome::Chosen { .. })));
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Withdrawn });
     room.listen();
-    room.report(Report::NoChoice(id));
+    room.report(DeviceReport::NoChoice(id));
     assert_eq!(room.listen(), Vec::<String>::new(), "nothing waits");
 }

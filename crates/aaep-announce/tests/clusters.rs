@@ -3,7 +3,7 @@
 use aaep_announce::device::braille;
 use aaep_announce::device::lines::{LineOptions, Lines};
 use aaep_announce::words::{Style, exact, split, words};
-use aaep_announce::{Choice, Kind, Order, Utterance, Weight};
+use aaep_announce::{Choice, Order, Utterance, UtteranceKind, Weight};
 
 /// Yoruba with marks of its own, Devanagari, and an emoji of several.
 const MARKED: &str = "o\u{323}\u{301}je\u{323}\u{300} \u{915}\u{94d}\u{937}\u{93f} \u{e9}";
@@ -11,7 +11,7 @@ const MARKED: &str = "o\u{323}\u{301}je\u{323}\u{300} \u{915}\u{94d}\u{937}\u{93
 fn utterance(text: &str) -> Utterance {
     Utterance {
         id: 1,
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         weight: Weight::Critical,
         words: text.to_owned(),
         language: None,

@@ -3,7 +3,10 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_announce::{Announcer, By, Ending, Input, Outcome, Preferences, Profile, Report, Wish};
+use aaep_announce::{
+    Announcer, AnnouncerInput, AnnouncerOutcome, AnsweredBy, AskEnding, DeviceReport,
+    ListeningRequest, Preferences, Profile,
+};
 use serde_json::json;
 use support::{Room, confirmation, event, event_of, text};
 
@@ -15,7 +18,7 @@ fn the_last_sentence_of_the_asking_agent_comes_before_its_question_and_the_rest_
     let mut room = Room::quiet();
     room.hear(&text("I looked at all of the pictures that you have in the folder for July. Most are blurred, as you said, and I sorted them into two lists."));
     room.hear(&text(REASON));
-    room.report(Report::Began(room.id()));
+    room.report(DeviceReport::Began(room.id()));
     room.ask(1, &confirmation("rpl_1"));
     let heard = room.listen();
     let begun = "I looked at all of the pictures that you have in the folder for July.";
@@ -25,9 +28,9 @@ fn the_last_sentence_of_the_asking_agent_comes_before_its_question_and_the_rest_
     );
     assert!(heard[1].contains("Delete 17 pictures"), "{heard:?}");
     assert_eq!(heard.len(), 2);
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Accepted."], "nothing of it after the answer");
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     let heard = room.listen();
     assert!(heard.len() == 1 && heard[0].starts_with("Most are blurred"), "{heard:?}");
 }
@@ -57,7 +60,7 @@ fn what_an_agent_said_in_another_session_comes_before_a_question_that_has_a_sess
     let mut room = Room::quiet();
     room.hear(&text(REASON));
     room.hear(&support::completed("Said."));
-    room.report(Report::Began(room.id()));
+    room.report(DeviceReport::Began(room.id()));
     let asked = |agent| {
         let fields =
             json!({ "question": "Which one?", "reply_token": "rpl_1", "timeout_seconds": 90 });
@@ -71,7 +74,7 @@ fn what_an_agent_said_in_another_session_comes_before_a_question_that_has_a_sess
     let mut room = Room::quiet();
     room.hear(&text(REASON));
     room.hear(&support::completed("Said."));
-    room.report(Report::Began(room.id()));
+    room.report(DeviceReport::Began(room.id()));
     room.ask(1, &asked("Loom"));
     assert!(room.words().contains("Which one?"), "{}", room.words());
 }
@@ -97,9 +100,9 @@ fn in_braille_nothing_stands_before_a_question_and_nothing_of_it_follows_the_ans
     room.ask(1, &confirmation("rpl_1"));
     let heard = room.listen();
     assert!(heard.len() == 1 && heard[0].contains("Delete 17 pictures"), "{heard:?}");
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Accepted."]);
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     assert_eq!(room.listen(), [REASON]);
 }
 
@@ -120,12 +123,15 @@ fn a_question_is_being_told_from_its_context_on_and_settled_with_it() {
     room.hear(&text(REASON));
     room.ask(1, &confirmation("rpl_1"));
     let context = room.id();
-    room.report(Report::Began(context));
-    assert_eq!(room.outcomes, [Outcome::Presenting(1)]);
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::Elsewhere) });
-    room.report(Report::Cut(context));
+    room.report(DeviceReport::Began(context));
+    assert_eq!(room.outcomes, [AnnouncerOutcome::Presenting(1)]);
+    room.handle(AnnouncerInput::Over {
+        number: 1,
+        ending: AskEnding::Rejected(AnsweredBy::Elsewhere),
+    });
+    room.report(DeviceReport::Cut(context));
     assert_eq!(room.listen(), ["Refused elsewhere."]);
-    assert!(!room.outcomes.contains(&Outcome::PresentedWhole(1)));
+    assert!(!room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
 }
 
 #[test]

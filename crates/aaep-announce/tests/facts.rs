@@ -4,7 +4,7 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{By, Ending, Input, Kind};
+use aaep_announce::{AnnouncerInput, AnsweredBy, AskEnding, UtteranceKind};
 use serde_json::json;
 use support::{Room, completed, confirmation, event, text};
 
@@ -53,7 +53,10 @@ fn an_honest_agent_is_not_contradicted() {
         let mut room = Room::quiet();
         room.ask(1, &confirmation("rpl_1"));
         room.listen();
-        room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+        room.handle(AnnouncerInput::Over {
+            number: 1,
+            ending: AskEnding::Rejected(AnsweredBy::You),
+        });
         room.listen();
         room.hear(&text(words));
         room.hear(&completed(words));
@@ -67,7 +70,7 @@ fn a_refusal_is_not_an_error() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
     room.listen();
     room.hear(&text("I deleted the 17 pictures."));
     room.listen();
@@ -75,5 +78,5 @@ fn a_refusal_is_not_an_error() {
         aaep_announce::Order::Say(it) if it.words.contains("In fact") => Some(it.kind),
         _ => None,
     });
-    assert_eq!(fact, Some(Kind::Notice));
+    assert_eq!(fact, Some(UtteranceKind::Notice));
 }

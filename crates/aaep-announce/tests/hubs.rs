@@ -4,7 +4,9 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{Asked, By, Decided, Ending, Input, MAX_QUESTIONS, MAX_SESSIONS};
+use aaep_announce::{
+    AnnouncerInput, AnsweredBy, AskEnding, Asked, Decided, MAX_QUESTIONS, MAX_SESSIONS,
+};
 use serde_json::json;
 use support::{Room, confirmation, event, event_of, seconds, text};
 
@@ -16,13 +18,16 @@ fn two_hubs() -> Room {
 }
 
 fn hear(room: &mut Room, hub: usize, event: &Event) -> Vec<String> {
-    room.handle_from(hub, Input::Event(event));
+    room.handle_from(hub, AnnouncerInput::Event(event));
     room.listen()
 }
 
 fn ask(room: &mut Room, hub: usize, number: u32, event: &Event) -> Decided {
     let remaining = seconds(300);
-    room.handle_from(hub, Input::Asked(Asked { number, event, remaining, can_answer: true }))
+    room.handle_from(
+        hub,
+        AnnouncerInput::Asked(Asked { number, event, remaining, can_answer: true }),
+    )
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn with_one_hub_none_is_ever_named() {
     let mut room = Room::quiet();
     room.announcer.name_hubs(&["home".to_owned()]);
     assert_eq!(hear(&mut room, 0, &text("One.")), ["Weaver: One."]);
-    room.handle_from(0, Input::LineBroken);
+    room.handle_from(0, AnnouncerInput::LineBroken);
     assert_eq!(room.listen(), ["The line to the agents broke. Trying again."]);
 }
 
@@ -61,7 +66,7 @@ fn a_session_of_one_hub_says_nothing_about_the_same_id_at_another() {
     hear(&mut room, 0, &text("I delete it now."));
     ask(&mut room, 0, 1, &confirmation("rpl_1"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
     room.listen();
     // The other hub says the same session is over; the fact is still held against the claim at the first.
     let over = event("session.completed", &json!({ "summary_normal": "Deleted everything." }));
@@ -92,23 +97,23 @@ fn nobody_passes_for_a_hub_by_words_or_by_a_name() {
 fn each_line_breaks_for_itself_and_says_whose_it_is() {
     let mut room = two_hubs();
     for hub in [1, 1, 0] {
-        room.handle_from(hub, Input::LineBroken);
+        room.handle_from(hub, AnnouncerInput::LineBroken);
     }
     let broken = ["The line to work broke. Trying again.", "The line to home broke. Trying again."];
     assert_eq!(room.listen(), broken);
-    room.handle_from(1, Input::LineBack);
+    room.handle_from(1, AnnouncerInput::LineBack);
     assert_eq!(room.listen(), ["The line to work is back."]);
-    room.handle_from(1, Input::LineBack);
+    room.handle_from(1, AnnouncerInput::LineBack);
     assert!(room.listen().is_empty());
 }
 
 #[test]
 fn a_notice_about_a_hub_says_which_one_it_is_where_there_are_several() {
     let mut room = two_hubs();
-    room.handle_from(1, Input::HubNotice("It is gone."));
+    room.handle_from(1, AnnouncerInput::HubNotice("It is gone."));
     assert_eq!(room.listen(), ["work: It is gone."]);
     let mut room = Room::quiet();
-    room.handle(Input::HubNotice("It is gone."));
+    room.handle(AnnouncerInput::HubNotice("It is gone."));
     assert_eq!(room.listen(), ["It is gone."]);
 }
 

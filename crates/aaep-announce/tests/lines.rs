@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::mpsc;
 
 use aaep_announce::device::lines::{LineOptions, Lines, Notification, start};
-use aaep_announce::{Choice, Kind, Order, Report, Utterance, Weight, WordsPart};
+use aaep_announce::{Choice, DeviceReport, Order, Utterance, UtteranceKind, Weight, WordsPart};
 
-fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
+fn utterance(id: u64, kind: UtteranceKind, words: &str) -> Utterance {
     let choices = Vec::new();
     let weight = Weight::Normal;
     Utterance {
@@ -25,11 +25,11 @@ fn utterance(id: u64, kind: Kind, words: &str) -> Utterance {
 fn question(id: u64) -> Utterance {
     let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
     let choices = vec![choice("No", false), choice("Yes", true)];
-    Utterance { choices, ..utterance(id, Kind::Question, "Weaver asks: Delete it?") }
+    Utterance { choices, ..utterance(id, UtteranceKind::Question, "Weaver asks: Delete it?") }
 }
 
 /// What is reported of an order.
-fn reported(lines: &mut Lines<impl Write>, order: &Order) -> Vec<Report> {
+fn reported(lines: &mut Lines<impl Write>, order: &Order) -> Vec<DeviceReport> {
     let mut reports = Vec::new();
     lines.carry_out(order, |report| reports.push(report));
     reports
@@ -50,13 +50,13 @@ fn written(options: LineOptions, orders: &[Order]) -> String {
 #[test]
 fn every_line_says_what_it_is() {
     let orders: Vec<Order> = [
-        (Kind::Reply, "Hello."),
-        (Kind::Doing, "Reading."),
-        (Kind::Progress, "5 percent."),
-        (Kind::Error, "grep failed."),
-        (Kind::Done, "Finished."),
-        (Kind::Notice, "Back."),
-        (Kind::Settled, "Accepted."),
+        (UtteranceKind::Reply, "Hello."),
+        (UtteranceKind::Doing, "Reading."),
+        (UtteranceKind::Progress, "5 percent."),
+        (UtteranceKind::Error, "grep failed."),
+        (UtteranceKind::Done, "Finished."),
+        (UtteranceKind::Notice, "Back."),
+        (UtteranceKind::Settled, "Accepted."),
     ]
     .iter()
     .zip(1..)
@@ -74,18 +74,18 @@ fn a_prompt_has_no_line_end_and_nothing_is_drawn_twice() {
     let mut out = Vec::new();
     let mut lines = Lines::new(&mut out, LineOptions::default());
     let reports = reported(&mut lines, &Order::Say(question(1)));
-    assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
+    assert_eq!(reports, [DeviceReport::Began(1), DeviceReport::Ended(1)]);
     assert_eq!(
         String::from_utf8(out).expect("UTF-8"),
         "Permission required: Weaver asks: Delete it?\nAnswer yes or no: "
     );
     let orders = [
         Order::Say(question(1)),
-        Order::Say(utterance(2, Kind::Doing, "Meanwhile.")),
+        Order::Say(utterance(2, UtteranceKind::Doing, "Meanwhile.")),
         Order::Withdraw(1),
         Order::Say(question(3)),
         Order::Withdraw(3),
-        Order::Say(utterance(4, Kind::Settled, "Accepted elsewhere.")),
+        Order::Say(utterance(4, UtteranceKind::Settled, "Accepted elsewhere.")),
         Order::Stop,
     ];
     assert_eq!(
@@ -118,7 +118,8 @@ fn no_text_can_forge_a_line_or_steer_the_terminal() {
         LineOptions { is_json: true, ..LineOptions::default() },
         LineOptions { greets: true, ..LineOptions::default() },
     ] {
-        let orders = [Order::Say(utterance(1, Kind::Reply, evil)), Order::Say(asked.clone())];
+        let orders =
+            [Order::Say(utterance(1, UtteranceKind::Reply, evil)), Order::Say(asked.clone())];
         let text = written(options, &orders);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         assert!(!text.contains(['\u{202e}', '\u{2028}']), "{text:?}");
@@ -131,8 +132,8 @@ fn no_text_can_forge_a_line_or_steer_the_terminal() {
 #[test]
 fn bells_and_notifications_come_only_on_request_and_only_for_what_matters() {
     let orders = [
-        Order::Say(utterance(1, Kind::Reply, "Hi.")),
-        Order::Say(utterance(2, Kind::Done, "Over; \u{7}now.")),
+        Order::Say(utterance(1, UtteranceKind::Reply, "Hi.")),
+        Order::Say(utterance(2, UtteranceKind::Done, "Over; \u{7}now.")),
     ];
     let with = |rings, notifies| {
         written(LineOptions { rings, notifies, ..LineOptions::default() }, &orders)
@@ -177,7 +178,7 @@ fn json_lines_have_each_part_with_its_language() {
         words: words.to_owned(),
         language: aaep::LanguageTag::parse(tag).ok(),
     };
-    let mut said = utterance(1, Kind::Done, "Finished. Alles gut.");
+    let mut said = utterance(1, UtteranceKind::Done, "Finished. Alles gut.");
     said.parts = vec![part("Finished.", "en"), part("Alles gut.", "de")];
     let options = LineOptions { is_json: true, ..LineOptions::default() };
     let text = written(options, &[Order::Say(said)]);
@@ -212,12 +213,12 @@ impl Write for Broken {
 #[test]
 fn what_cannot_be_written_is_reported_once_and_so_is_its_end() {
     let mut place = Broken(true);
-    let say = |id| Order::Say(utterance(id, Kind::Reply, "Hi."));
+    let say = |id| Order::Say(utterance(id, UtteranceKind::Reply, "Hi."));
     let mut lines = Lines::new(&mut place, LineOptions::default());
     let reports = reported(&mut lines, &say(1));
-    assert_eq!(reports[..2], [Report::Began(1), Report::Cut(1)]);
-    assert!(matches!(&reports[2], Report::Trouble(why) if why.contains("full")));
-    assert_eq!(reported(&mut lines, &say(2)), [Report::Cut(2)]);
+    assert_eq!(reports[..2], [DeviceReport::Began(1), DeviceReport::Cut(1)]);
+    assert!(matches!(&reports[2], DeviceReport::Trouble(why) if why.contains("full")));
+    assert_eq!(reported(&mut lines, &say(2)), [DeviceReport::Cut(2)]);
 }
 
 /// A place that notes how much stands in it.
@@ -249,9 +250,10 @@ fn a_question_is_reported_as_told_before_its_prompt_asks_for_an_answer() {
 fn the_device_runs_on_its_own_thread_and_ends_with_its_near_end() {
     let (to, reports) = mpsc::channel();
     let device = start(io::sink(), LineOptions::default(), to).expect("a thread");
-    device.tell(Order::Say(utterance(1, Kind::Reply, "Hi."))).expect("it takes orders");
-    let told: Vec<Report> = (0..3).map(|_| reports.recv().expect("a report").report).collect();
-    assert_eq!(told, [Report::Works, Report::Began(1), Report::Ended(1)]);
+    device.tell(Order::Say(utterance(1, UtteranceKind::Reply, "Hi."))).expect("it takes orders");
+    let told: Vec<DeviceReport> =
+        (0..3).map(|_| reports.recv().expect("a report").report).collect();
+    assert_eq!(told, [DeviceReport::Works, DeviceReport::Began(1), DeviceReport::Ended(1)]);
     drop(device);
     assert!(reports.recv().is_err(), "the thread has ended");
 }

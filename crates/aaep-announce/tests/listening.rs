@@ -6,7 +6,9 @@ mod support;
 use std::time::Duration;
 
 use aaep::{Event, Message, Mode, read};
-use aaep_announce::{By, Ending, ListeningReport, Order, Preferences, Profile, rehearse};
+use aaep_announce::{
+    AnsweredBy, AskEnding, ListeningReport, Order, Preferences, Profile, rehearse,
+};
 use serde_json::{Value, json};
 use support::{completed, confirmation, event, event_of, resolution, seconds, text, tool};
 
@@ -134,7 +136,7 @@ fn how_a_question_really_ended_beats_its_time() {
         (seconds(60), resolution("rpl_1", "accept", "reply")),
     ];
     let rehearsal = rehearse(&events, &Preferences::default(), 180);
-    let ending = Ending::Accepted(By::You);
+    let ending = AskEnding::Accepted(AnsweredBy::You);
     assert_eq!(rehearsal.asks[0].over, Some((seconds(60), ending)), "it was given more time");
     assert!(rehearsal.said.iter().any(|it| it.utterance.words == "Accepted."));
 }
@@ -150,7 +152,7 @@ fn a_question_without_a_recorded_end_ends_with_its_time() {
     let alone = [(seconds(0), short_question("rpl_1", 60))];
     let over =
         |events: &[(Duration, Event)]| rehearse(events, &Preferences::default(), 180).asks[0].over;
-    let ending = Ending::Rejected(By::Timeout);
+    let ending = AskEnding::Rejected(AnsweredBy::Timeout);
     assert_eq!(over(&alone), Some((seconds(60), ending)));
     let [asked] = alone;
     let extended = [asked, (seconds(30), later("2026-11-02T06:21:40.000Z"))];

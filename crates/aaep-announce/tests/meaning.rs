@@ -1,6 +1,6 @@
 //! Meaning survives cleaning: what is removed is on a closed list of marks, and what tells two things apart is said.
 
-use aaep_announce::words::{End, Stream, Style, words};
+use aaep_announce::words::{PieceEnd, Stream, Style, words};
 use proptest::prelude::*;
 
 fn said(text: &str) -> String {
@@ -188,9 +188,9 @@ proptest! {
     fn cutting_a_text_anywhere_loses_nothing(text in text(), at in 0..300_usize) {
         let at = text.char_indices().map(|(at, _)| at).nth(at).unwrap_or(text.len());
         let mut stream = Stream::new(Style::PLAIN);
-        let mut all = stream.push(&text[..at], End::Anywhere);
+        let mut all = stream.push(&text[..at], PieceEnd::Anywhere);
         all.push(' ');
-        all.push_str(&stream.push(&text[at..], End::Completion));
+        all.push_str(&stream.push(&text[at..], PieceEnd::Completion));
         if let Err(missing) = is_whole(&text, &all) {
             prop_assert!(false, "{text:?} cut at {at}: {missing}");
         }

@@ -4,7 +4,7 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{Ending, Input, Order, Report};
+use aaep_announce::{AnnouncerInput, AskEnding, DeviceReport, Order};
 use serde_json::json;
 use support::{Room, event};
 
@@ -42,7 +42,7 @@ fn questions_that_wait_are_told_by_risk_and_then_by_age() {
     room.ask(1, &risky("rpl_first", Some("low"), false));
     let id = room.id();
     // It makes way once, so that the person hears of the others, and then it waits like them.
-    room.report(Report::Began(id));
+    room.report(DeviceReport::Began(id));
     for (number, event) in (2..).zip([
         risky("rpl_small", Some("low"), false),
         risky("rpl_unsaid", None, false),
@@ -65,7 +65,7 @@ fn a_question_that_is_overtaken_again_and_again_is_told_all_the_same() {
     for (number, (risk, is_final)) in (2..).zip(ranks) {
         room.ask(number, &risky(&format!("rpl_{}", number - 1), Some(risk), is_final));
         for id in std::mem::take(&mut room.stopped) {
-            room.report(Report::Cut(id));
+            room.report(DeviceReport::Cut(id));
         }
     }
     assert!(room.orders.contains(&Order::Stop), "some were overtaken");
@@ -79,7 +79,7 @@ fn a_question_that_nobody_knew_about_any_more_is_told_when_it_is_asked_again() {
     assert_eq!(order(&room.listen()), ["a"]);
     room.ask(1, &risky("rpl_a", Some("high"), true));
     assert!(room.listen().is_empty(), "it is the same question");
-    room.handle(Input::Over { number: 1, ending: Ending::Unknown });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Unknown });
     room.listen();
     room.ask(1, &risky("rpl_a", Some("high"), true));
     assert_eq!(order(&room.listen()), ["a"]);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use aaep::Event;
 use aaep_announce::{
-    Announcer, Input, Kind, MAX_UTTERANCE, Order, Pace, Preferences, Profile, Report, UtteranceId,
-    Wish, rehearse,
+    Announcer, AnnouncerInput, DeviceReport, ListeningRequest, MAX_UTTERANCE, Order, Pace,
+    Preferences, Profile, UtteranceId, UtteranceKind, rehearse,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -111,18 +111,18 @@ fn lines_tell_everything_in_the_order_in_which_it_came() {
 fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
     let mut room = Room::quiet();
     room.hear(&loom_says(&speech_of(10), false));
-    room.report(Report::Began(room.id()));
-    room.handle(Input::Wish(Wish::Hush));
+    room.report(DeviceReport::Began(room.id()));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Hush));
     assert_eq!(room.listen(), [""; 0]);
     room.hear(&loom_says("This is the rest of it, which nobody wants to hear. ", false));
     assert_eq!(room.listen(), [""; 0], "the rest of what was stopped");
     room.hear(&completed("All 41 tests pass."));
     assert_eq!(room.listen(), ["Weaver: Finished. All 41 tests pass."]);
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     let heard = room.listen();
     assert!(heard[0].starts_with("Loom: Sentence 2 goes on"), "{heard:?}");
     assert!(heard.last().expect("words").starts_with("This is the rest of it"), "{heard:?}");
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     assert_eq!(room.listen(), ["Nothing was skipped."]);
     // What the agent says after it did something else is told again.
     room.hear(&event_of(
@@ -140,7 +140,7 @@ fn an_end_that_waits_is_told_to_who_stops_what_is_being_said() {
     let mut room = Room::quiet();
     room.hear(&loom_says(&speech_of(10), true));
     room.hear(&completed("All 41 tests pass."));
-    room.handle(Input::Wish(Wish::Hush));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Hush));
     assert_eq!(room.listen(), ["Weaver: Finished. All 41 tests pass."]);
 }
 
@@ -175,15 +175,15 @@ fn one_goes_back_one_thing_at_a_time() {
         room.listen();
     }
     let mut back = || {
-        room.handle(Input::Wish(Wish::Back));
+        room.handle(AnnouncerInput::Request(ListeningRequest::Back));
         room.listen().concat()
     };
     assert_eq!([back(), back(), back()], ["Two.", "One.", "Nothing was said before that."]);
     // What is being said is said again after what came before it.
     room.hear(&text("Four."));
     let four = room.id();
-    room.handle(Input::Wish(Wish::Back));
-    room.report(Report::Cut(four));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Back));
+    room.report(DeviceReport::Cut(four));
     assert_eq!(room.listen(), ["Three.", "Four."]);
 }
 
@@ -191,8 +191,8 @@ fn one_goes_back_one_thing_at_a_time() {
 fn what_the_person_asked_for_does_not_wait_for_long_texts() {
     let mut room = Room::quiet();
     room.hear(&loom_says(&speech_of(10), true));
-    room.handle(Input::Requested("Nothing waits for you."));
-    room.handle(Input::Requested("That is all."));
+    room.handle(AnnouncerInput::Requested("Nothing waits for you."));
+    room.handle(AnnouncerInput::Requested("That is all."));
     let heard = room.listen();
     assert_eq!(heard[1..3], ["Nothing waits for you.", "That is all."]);
 }
@@ -207,19 +207,19 @@ enum Step {
     End(u8),
     Ask,
     Device(u8),
-    Wish(Wish),
+    Request(ListeningRequest),
     Wait(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let wishes = vec![
-        Wish::Hush,
-        Wish::Skip,
-        Wish::Repeat,
-        Wish::Back,
-        Wish::More,
-        Wish::LastReply,
-        Wish::Pace(Pace::Faster),
+        ListeningRequest::Hush,
+        ListeningRequest::Skip,
+        ListeningRequest::Repeat,
+        ListeningRequest::Back,
+        ListeningRequest::More,
+        ListeningRequest::LastReply,
+        ListeningRequest::Pace(Pace::Faster),
     ];
     prop_oneof![
         6 => (0..3_u8, 1..20_usize, any::<bool>()).prop_map(|(who, long, whole)| Step::Text(who, long, whole)),
@@ -229,7 +229,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8).prop_map(Step::End),
         1 => Just(Step::Ask),
         8 => (0..8_u8).prop_map(Step::Device),
-        2 => prop::sample::select(wishes).prop_map(Step::Wish),
+        2 => prop::sample::select(wishes).prop_map(Step::Request),
         1 => (0..100_u64).prop_map(Step::Wait),
     ]
 }
@@ -245,7 +245,7 @@ struct World {
 }
 
 impl World {
-    fn handle(&mut self, input: Input<'_>) {
+    fn handle(&mut self, input: AnnouncerInput<'_>) {
         let decided = self.announcer.handle(self.now, input);
         for order in decided.orders {
             match order {
@@ -253,7 +253,7 @@ impl World {
                     self.speaking = Some(utterance.id);
                     self.untold.retain(|(end, _)| !utterance.words.contains(end));
                     // Questions come first, and so do other ends and how questions were settled.
-                    let is_news = matches!(utterance.kind, Kind::Question | Kind::Settled | Kind::Done)
+                    let is_news = matches!(utterance.kind, UtteranceKind::Question | UtteranceKind::Settled | UtteranceKind::Done)
                             || utterance.words.contains("In fact ")
                             // What an agent said before it asks is a part of its question.
                             || utterance.words.contains("says before it asks");
@@ -281,22 +281,22 @@ impl World {
                 let fields =
                     json!({ "chunk": speech_of(*long), "position": 0, "complete": complete });
                 let event = event_of(agent(*who), &at(*who), "output.streaming", &fields);
-                self.handle(Input::Event(&event));
+                self.handle(AnnouncerInput::Event(&event));
             }
             Step::Tool(who) => {
                 let fields = json!({ "tool": tool, "summary_normal": format!("Step {now}."), "risk_level": "high" });
                 let event = event_of(agent(*who), &at(*who), "tool.invoked", &fields);
-                self.handle(Input::Event(&event));
+                self.handle(AnnouncerInput::Event(&event));
             }
             Step::ToolFailed(who) => {
                 let fields = json!({ "tool": tool, "status": "error", "error_message": "No." });
                 let event = event_of(agent(*who), &at(*who), "tool.completed", &fields);
-                self.handle(Input::Event(&event));
+                self.handle(AnnouncerInput::Event(&event));
             }
             Step::State(who) => {
                 let fields = json!({ "from_state": "idle", "to_state": "thinking", "summary_normal": format!("Thought {now}.") });
                 let event = event_of(agent(*who), &at(*who), "state.changed", &fields);
-                self.handle(Input::Event(&event));
+                self.handle(AnnouncerInput::Event(&event));
             }
             Step::End(who) => {
                 let end = format!("Ended as number {now}.");
@@ -305,7 +305,7 @@ impl World {
                 // The last words of its own agent may come first, if nothing else is being said.
                 let is_idle = self.speaking.is_none();
                 if is_idle {
-                    let decided = self.announcer.handle(self.now, Input::Event(&event));
+                    let decided = self.announcer.handle(self.now, AnnouncerInput::Event(&event));
                     for order in decided.orders {
                         if let Order::Say(utterance) = order {
                             self.speaking = Some(utterance.id);
@@ -316,13 +316,13 @@ impl World {
                     }
                 } else {
                     self.untold.push((end, Vec::new()));
-                    self.handle(Input::Event(&event));
+                    self.handle(AnnouncerInput::Event(&event));
                 }
             }
             Step::Ask => {
                 let asked = confirmation(&format!("rpl_{now}"));
                 let (number, remaining) = (u32::try_from(now).expect("few"), seconds(300));
-                self.handle(Input::Asked(aaep_announce::Asked {
+                self.handle(AnnouncerInput::Asked(aaep_announce::Asked {
                     number,
                     event: &asked,
                     remaining,
@@ -330,30 +330,30 @@ impl World {
                 }));
             }
             Step::Device(what) => self.device(*what),
-            Step::Wish(wish) => {
+            Step::Request(wish) => {
                 // A person who skips what is being said may skip an end.
-                self.handle(Input::Wish(*wish));
+                self.handle(AnnouncerInput::Request(*wish));
             }
             Step::Wait(count) => {
                 self.now += seconds(*count);
-                self.handle(Input::Tick);
+                self.handle(AnnouncerInput::Tick);
             }
         }
     }
 
     fn device(&mut self, what: u8) {
         let report = match (what, self.speaking) {
-            (0..2, Some(id)) => Report::Began(id),
+            (0..2, Some(id)) => DeviceReport::Began(id),
             (2..6, Some(id)) => {
                 self.speaking = None;
-                Report::Ended(id)
+                DeviceReport::Ended(id)
             }
             _ => match self.stopped.pop() {
-                Some(id) => Report::Cut(id),
+                Some(id) => DeviceReport::Cut(id),
                 None => return,
             },
         };
-        self.handle(Input::Device(report));
+        self.handle(AnnouncerInput::Device(report));
     }
 }
 

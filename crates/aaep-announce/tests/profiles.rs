@@ -6,7 +6,10 @@ mod support;
 use std::time::Duration;
 
 use aaep::Event;
-use aaep_announce::{By, Ending, Input, Kind, Preferences, Profile, Wish, rehearse};
+use aaep_announce::{
+    AnnouncerInput, AnsweredBy, AskEnding, ListeningRequest, Preferences, Profile, UtteranceKind,
+    rehearse,
+};
 use serde_json::json;
 use support::{Room, completed, confirmation, event, resolution, seconds, state, text, tool};
 
@@ -38,7 +41,7 @@ fn session() -> Vec<(Duration, Event)> {
     (0..).map(|at| seconds(at * 60)).zip(events).collect()
 }
 
-fn said(profile: Profile) -> Vec<(Kind, String)> {
+fn said(profile: Profile) -> Vec<(UtteranceKind, String)> {
     let preferences = Preferences { sounds: false, ..profile.preferences() };
     let heard = rehearse(&session(), &preferences, preferences.pace()).said;
     heard.into_iter().map(|it| (it.utterance.kind, it.utterance.words)).collect()
@@ -47,7 +50,9 @@ fn said(profile: Profile) -> Vec<(Kind, String)> {
 #[test]
 fn quiet_tells_what_needs_the_person_what_failed_and_what_has_finished_and_nothing_else() {
     let heard = said(Profile::Quiet);
-    let is_essential = |kind: Kind| matches!(kind, Kind::Question | Kind::Error | Kind::Done);
+    let is_essential = |kind: UtteranceKind| {
+        matches!(kind, UtteranceKind::Question | UtteranceKind::Error | UtteranceKind::Done)
+    };
     assert!(heard.iter().all(|(kind, _)| is_essential(*kind)), "{heard:?}");
     for words in ["Delete 17 pictures", "Finished. All searched.", "Failed. The disk is full."] {
         assert!(heard.iter().any(|(_, it)| it.contains(words)), "{words} {heard:?}");
@@ -77,32 +82,42 @@ fn quiet_tells_how_a_question_was_settled_only_if_the_person_has_to_know() {
     let settle = |is_heard: bool, ending| {
         let mut room = quiet_room();
         if !is_heard {
-            room.handle(Input::Device(aaep_announce::Report::Trouble("off".to_owned())));
+            room.handle(AnnouncerInput::Device(aaep_announce::DeviceReport::Trouble(
+                "off".to_owned(),
+            )));
         }
         room.ask(1, &confirmation("rpl_1"));
         room.listen();
-        room.handle(Input::Over { number: 1, ending });
-        room.handle(Input::Device(aaep_announce::Report::Works));
+        room.handle(AnnouncerInput::Over { number: 1, ending });
+        room.handle(AnnouncerInput::Device(aaep_announce::DeviceReport::Works));
         room.listen()
     };
     let nothing = Vec::<String>::new();
-    for own in [Ending::Accepted(By::You), Ending::Rejected(By::You), Ending::Answered(By::You)] {
+    for own in [
+        AskEnding::Accepted(AnsweredBy::You),
+        AskEnding::Rejected(AnsweredBy::You),
+        AskEnding::Answered(AnsweredBy::You),
+    ] {
         assert_eq!(settle(true, own), nothing, "they know it: {own:?}");
     }
     for (other, told) in [
-        (Ending::Accepted(By::Elsewhere), "Accepted elsewhere."),
-        (Ending::Rejected(By::Timeout), "Nobody answered in time, so it was refused."),
-        (Ending::Accepted(By::Timeout), "Nobody answered in time, so it goes ahead."),
-        (Ending::Withdrawn, "It is no longer asked."),
-        (Ending::Unknown, "It is not known what became of the question."),
+        (AskEnding::Accepted(AnsweredBy::Elsewhere), "Accepted elsewhere."),
+        (AskEnding::Rejected(AnsweredBy::Timeout), "Nobody answered in time, so it was refused."),
+        (AskEnding::Accepted(AnsweredBy::Timeout), "Nobody answered in time, so it goes ahead."),
+        (AskEnding::Withdrawn, "It is no longer asked."),
+        (AskEnding::Unknown, "It is not known what became of the question."),
     ] {
         let heard = settle(true, other);
         assert!(heard.len() == 1 && heard[0].ends_with(told), "{other:?}: {heard:?}");
     }
-    for settled in [Ending::Accepted(By::Elsewhere), Ending::Withdrawn] {
+    for settled in [AskEnding::Accepted(AnsweredBy::Elsewhere), AskEnding::Withdrawn] {
         assert_eq!(settle(false, settled), nothing, "never heard: {settled:?}");
     }
-    assert_eq!(settle(false, Ending::Accepted(By::Timeout)).len(), 1, "nobody was asked");
+    assert_eq!(
+        settle(false, AskEnding::Accepted(AnsweredBy::Timeout)).len(),
+        1,
+        "nobody was asked"
+    );
 }
 
 #[test]
@@ -117,13 +132,13 @@ fn quiet_tells_of_questions_asked_elsewhere_only_that_nobody_decided_them() {
 
 #[test]
 fn low_cognitive_load_says_less_than_the_default_and_in_shorter_sentences() {
-    let words = |heard: &[(Kind, String)]| -> usize {
+    let words = |heard: &[(UtteranceKind, String)]| -> usize {
         heard.iter().map(|(_, it)| it.split_whitespace().count()).sum()
     };
     let (usual, low) = (said(Profile::ScreenReader), said(Profile::LowCognitiveLoad));
     assert!(words(&low) * 2 < words(&usual), "{} and {}: {low:?}", words(&low), words(&usual));
-    let longest = |heard: &[(Kind, String)]| {
-        let others = heard.iter().filter(|(kind, _)| *kind != Kind::Question);
+    let longest = |heard: &[(UtteranceKind, String)]| {
+        let others = heard.iter().filter(|(kind, _)| *kind != UtteranceKind::Question);
         others.map(|(_, it)| it.split_whitespace().count()).max()
     };
     assert!(longest(&low) < longest(&usual), "{low:?}");
@@ -142,6 +157,6 @@ fn what_low_cognitive_load_leaves_out_of_a_reply_can_be_heard() {
     let heard = room.listen();
     assert_eq!(heard.len(), 3, "{heard:?}");
     assert_eq!(heard[2], format!("{} For the rest: more.", sentence(3)));
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     assert_eq!(room.listen(), [sentence(4), sentence(5)]);
 }

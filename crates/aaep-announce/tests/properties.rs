@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use aaep::Event;
 use aaep_announce::{
-    Announcer, Asked, By, Ending, Input, MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING, Order, Outcome,
-    Pace, Profile, Report, UtteranceId, Wish,
+    Announcer, AnnouncerInput, AnnouncerOutcome, AnsweredBy, AskEnding, Asked, DeviceReport,
+    ListeningRequest, MAX_CRITICAL, MAX_QUESTIONS, MAX_WAITING, Order, Pace, Profile, UtteranceId,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,10 +21,10 @@ use support::{confirmation, event_of};
 enum Step {
     Event(u8, u8, String),
     Ask,
-    Over(u8, Ending),
+    Over(u8, AskEnding),
     Time(u8, u64, bool),
     Device(u8),
-    Wish(Wish),
+    Request(ListeningRequest),
     Line(bool),
     LeftOut(u64),
     Wait(u64),
@@ -32,25 +32,25 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let wishes = vec![
-        Wish::Hush,
-        Wish::Repeat,
-        Wish::LastReply,
-        Wish::ExactText,
-        Wish::Skip,
-        Wish::Pace(Pace::Slower),
-        Wish::Pace(Pace::Faster),
-        Wish::Pace(Pace::Rate(i8::MIN)),
-        Wish::OnlyDecisions(true),
-        Wish::OnlyDecisions(false),
+        ListeningRequest::Hush,
+        ListeningRequest::Repeat,
+        ListeningRequest::LastReply,
+        ListeningRequest::ExactText,
+        ListeningRequest::Skip,
+        ListeningRequest::Pace(Pace::Slower),
+        ListeningRequest::Pace(Pace::Faster),
+        ListeningRequest::Pace(Pace::Rate(i8::MIN)),
+        ListeningRequest::OnlyDecisions(true),
+        ListeningRequest::OnlyDecisions(false),
     ];
     let endings = vec![
-        Ending::Accepted(By::You),
-        Ending::Rejected(By::Elsewhere),
-        Ending::Rejected(By::Timeout),
-        Ending::Answered(By::Nobody),
-        Ending::Unanswered,
-        Ending::Withdrawn,
-        Ending::Unknown,
+        AskEnding::Accepted(AnsweredBy::You),
+        AskEnding::Rejected(AnsweredBy::Elsewhere),
+        AskEnding::Rejected(AnsweredBy::Timeout),
+        AskEnding::Answered(AnsweredBy::Nobody),
+        AskEnding::Unanswered,
+        AskEnding::Withdrawn,
+        AskEnding::Unknown,
     ];
     prop_oneof![
         6 => (0..10_u8, 0..3_u8, "[ -~\u{1b}\n`|é]{0,40}").prop_map(|(kind, who, text)| Step::Event(kind, who, text)),
@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (any::<u8>(), prop::sample::select(endings)).prop_map(|(at, ending)| Step::Over(at, ending)),
         1 => (any::<u8>(), 0..600_u64, any::<bool>()).prop_map(|(at, left, paused)| Step::Time(at, left, paused)),
         8 => (0..12_u8).prop_map(Step::Device),
-        1 => prop::sample::select(wishes).prop_map(Step::Wish),
+        1 => prop::sample::select(wishes).prop_map(Step::Request),
         1 => any::<bool>().prop_map(Step::Line),
         1 => any::<u64>().prop_map(Step::LeftOut),
         1 => (0..400_u64).prop_map(Step::Wait),
@@ -106,23 +106,23 @@ struct World {
 }
 
 impl World {
-    fn handle(&mut self, input: Input<'_>) {
+    fn handle(&mut self, input: AnnouncerInput<'_>) {
         let decided = self.announcer.handle(self.now, input);
         for order in decided.orders {
             self.order(order);
         }
         for outcome in decided.outcomes {
             match outcome {
-                Outcome::Presenting(number) => {
+                AnnouncerOutcome::Presenting(number) => {
                     self.asks.insert(number, true);
                 }
-                Outcome::Chosen { number, .. } => {
+                AnnouncerOutcome::Chosen { number, .. } => {
                     assert!(!self.over.contains(&number), "chosen after it was over");
                     assert!(self.answered.insert(number), "answered twice");
                     assert!(self.asks[&number], "answered before it was told");
                 }
                 // One that was given up is told nothing until it reports.
-                Outcome::Trouble(_) => (self.speaking, self.is_in_trouble) = (None, true),
+                AnnouncerOutcome::Trouble(_) => (self.speaking, self.is_in_trouble) = (None, true),
                 _ => {}
             }
         }
@@ -160,41 +160,43 @@ impl World {
     fn device(&mut self, what: u8) {
         let current = self.speaking;
         let report = match (what, current) {
-            (0..3, Some(id)) => Report::Began(id),
+            (0..3, Some(id)) => DeviceReport::Began(id),
             (3..7, Some(id)) => {
                 self.speaking = None;
-                Report::Ended(id)
+                DeviceReport::Ended(id)
             }
             (7, Some(id)) => {
                 self.speaking = None;
-                Report::Cut(id)
+                DeviceReport::Cut(id)
             }
             (8, _) => match self.stopped.pop() {
-                Some(id) => Report::Cut(id),
+                Some(id) => DeviceReport::Cut(id),
                 None => return,
             },
-            (9, _) => Report::Chosen(self.ids.last().copied().unwrap_or(7), 1),
+            (9, _) => DeviceReport::Chosen(self.ids.last().copied().unwrap_or(7), 1),
             (10, _) => {
                 (self.speaking, self.is_in_trouble, self.is_gone) = (None, true, true);
                 self.stopped.clear();
-                Report::Trouble("Gone.".to_owned())
+                DeviceReport::Trouble("Gone.".to_owned())
             }
-            _ => Report::Works,
+            _ => DeviceReport::Works,
         };
         let shows_life = match report {
-            Report::Trouble(_) => false,
-            Report::Cut(_) => !self.is_gone,
+            DeviceReport::Trouble(_) => false,
+            DeviceReport::Cut(_) => !self.is_gone,
             _ => true,
         };
         if shows_life {
             (self.is_in_trouble, self.is_gone) = (false, false);
         }
-        self.handle(Input::Device(report));
+        self.handle(AnnouncerInput::Device(report));
     }
 
     fn step(&mut self, step: &Step) {
         match step {
-            Step::Event(kind, who, text) => self.handle(Input::Event(&event(*kind, *who, text))),
+            Step::Event(kind, who, text) => {
+                self.handle(AnnouncerInput::Event(&event(*kind, *who, text)));
+            }
             Step::Ask => {
                 let number = u32::try_from(self.asks.len()).expect("few") + 1;
                 let mut event = confirmation(&format!("rpl_{number}"));
@@ -205,7 +207,7 @@ impl World {
                 self.asks.insert(number, false);
                 self.asked_words.insert(number, words);
                 let remaining = Duration::from_mins(5);
-                self.handle(Input::Asked(Asked {
+                self.handle(AnnouncerInput::Asked(Asked {
                     number,
                     event: &event,
                     remaining,
@@ -215,14 +217,14 @@ impl World {
             Step::Over(at, ending) => {
                 let number =
                     u32::from(*at) % (u32::try_from(self.asks.len()).expect("few") + 1) + 1;
-                if *ending != Ending::Unknown && self.asks.contains_key(&number) {
+                if *ending != AskEnding::Unknown && self.asks.contains_key(&number) {
                     self.over.insert(number);
                 }
-                self.handle(Input::Over { number, ending: *ending });
+                self.handle(AnnouncerInput::Over { number, ending: *ending });
             }
             Step::Time(at, left, is_paused) => {
                 let (number, remaining) = (u32::from(*at) % 4, Duration::from_secs(*left));
-                self.handle(Input::TimeChanged {
+                self.handle(AnnouncerInput::TimeChanged {
                     number,
                     remaining,
                     is_paused: *is_paused,
@@ -230,13 +232,13 @@ impl World {
                 });
             }
             Step::Device(what) => self.device(*what),
-            Step::Wish(wish) => self.handle(Input::Wish(*wish)),
-            Step::Line(true) => self.handle(Input::LineBroken),
-            Step::Line(false) => self.handle(Input::LineBack),
-            Step::LeftOut(count) => self.handle(Input::LeftOut(*count)),
+            Step::Request(wish) => self.handle(AnnouncerInput::Request(*wish)),
+            Step::Line(true) => self.handle(AnnouncerInput::LineBroken),
+            Step::Line(false) => self.handle(AnnouncerInput::LineBack),
+            Step::LeftOut(count) => self.handle(AnnouncerInput::LeftOut(*count)),
             Step::Wait(seconds) => {
                 self.now += Duration::from_secs(*seconds);
-                self.handle(Input::Tick);
+                self.handle(AnnouncerInput::Tick);
             }
         }
     }
@@ -244,15 +246,15 @@ impl World {
     /// The device works from now on, and says everything.
     fn listen_to_the_end(&mut self) {
         (self.is_in_trouble, self.is_gone) = (false, false);
-        self.handle(Input::Device(Report::Works));
+        self.handle(AnnouncerInput::Device(DeviceReport::Works));
         while let Some(id) = self.stopped.pop() {
-            self.handle(Input::Device(Report::Cut(id)));
+            self.handle(AnnouncerInput::Device(DeviceReport::Cut(id)));
         }
         let mut left = 100_000;
         while let Some(id) = self.speaking.take() {
-            self.handle(Input::Device(Report::Began(id)));
+            self.handle(AnnouncerInput::Device(DeviceReport::Began(id)));
             if self.speaking.is_none() {
-                self.handle(Input::Device(Report::Ended(id)));
+                self.handle(AnnouncerInput::Device(DeviceReport::Ended(id)));
             }
             left -= 1;
             assert!(left > 0, "it never ends");
@@ -300,10 +302,10 @@ proptest! {
             let mut orders = Vec::new();
             for (at, (kind, who, text)) in steps.iter().enumerate() {
                 let now = Duration::from_secs(at as u64);
-                orders.extend(announcer.handle(now, Input::Event(&event(*kind, *who, text))).orders);
+                orders.extend(announcer.handle(now, AnnouncerInput::Event(&event(*kind, *who, text))).orders);
                 if let Some(Order::Say(utterance)) = orders.last() {
-                    let report = Report::Ended(utterance.id);
-                    orders.extend(announcer.handle(now, Input::Device(report)).orders);
+                    let report = DeviceReport::Ended(utterance.id);
+                    orders.extend(announcer.handle(now, AnnouncerInput::Device(report)).orders);
                 }
             }
             orders

@@ -6,8 +6,8 @@ mod support;
 use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep_announce::{
-    Answer, Asked, By, Earcon, Ending, Input, Kind, MAX_QUESTIONS, Order, Outcome, Preferences,
-    Report, Weight, Wish,
+    AnnouncerInput, AnnouncerOutcome, Answer, AnsweredBy, AskEnding, Asked, DeviceReport, Earcon,
+    ListeningRequest, MAX_QUESTIONS, Order, Preferences, UtteranceKind, Weight,
 };
 use serde_json::json;
 use support::{Room, confirmation, event, event_of, resolution, seconds};
@@ -28,7 +28,7 @@ fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
         "Weaver asks: Delete 17 pictures from /home/ada/work/july. They are gone for good. High risk. It cannot be \
          undone. The tool is delete_files. You have 5 minutes. Without an answer it is refused. Yes or no?"
     );
-    assert_eq!((utterance.kind, utterance.weight), (Kind::Question, Weight::Critical));
+    assert_eq!((utterance.kind, utterance.weight), (UtteranceKind::Question, Weight::Critical));
     let choices: Vec<_> =
         utterance.choices.iter().map(|it| (it.words.as_str(), it.is_consent)).collect();
     assert_eq!(choices, [("No", false), ("Yes", true)]);
@@ -84,12 +84,12 @@ fn however_long_an_action_is_it_is_told_whole_and_so_is_the_risk() {
     assert!(words.starts_with("Weaver asks: High risk. It cannot be undone. Delete everything."));
     assert!(words.contains("There is more about it. To hear that: more. You have"), "{words}");
     room.listen();
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     let heard = room.listen();
     assert!(heard.len() == 1 && heard[0].contains(consequence.trim()), "the rest on request");
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
     room.listen();
-    room.handle(Input::Wish(Wish::More));
+    room.handle(AnnouncerInput::Request(ListeningRequest::More));
     assert_eq!(room.listen(), ["Nothing was skipped."]);
 }
 
@@ -162,7 +162,7 @@ fn clarifications_offer_what_they_take() {
 fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
     let mut room = Room::quiet();
     let asked = confirmation("rpl_1");
-    room.handle(Input::Asked(Asked {
+    room.handle(AnnouncerInput::Asked(Asked {
         number: 1,
         event: &asked,
         remaining: seconds(9),
@@ -175,7 +175,7 @@ fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
     let told = json!({ "from_state": "thinking", "to_state": "awaiting_input", "urgency": "critical", "summary_normal": "Waits for consent: delete 17 pictures." });
     room.hear(&event("state.changed", &told));
     let utterance = room.speaking.expect("the question");
-    assert_eq!((utterance.kind, utterance.weight), (Kind::Question, Weight::Critical));
+    assert_eq!((utterance.kind, utterance.weight), (UtteranceKind::Question, Weight::Critical));
 }
 
 #[test]
@@ -183,15 +183,15 @@ fn a_question_cuts_off_what_is_being_said_and_that_is_said_again_whole() {
     let mut room = Room::new(Preferences::default());
     room.hear(&loom_says("A long story about nothing. It goes on."));
     let story = room.id();
-    room.report(Report::Began(story));
+    room.report(DeviceReport::Began(story));
     let decided = room.ask(1, &confirmation("rpl_1"));
     let question = room.id();
     assert!(
         matches!(decided.orders.as_slice(), [Order::Stop, Order::Sound(Earcon::NeedsYou), Order::Say(it)] if it.id == question)
     );
-    room.report(Report::Cut(story));
-    room.report(Report::Began(question));
-    room.report(Report::Ended(question));
+    room.report(DeviceReport::Cut(story));
+    room.report(DeviceReport::Began(question));
+    room.report(DeviceReport::Ended(question));
     assert_eq!(room.words(), "Loom: A long story about nothing. It goes on.");
     assert_ne!(room.id(), story, "an id is never used twice");
 }
@@ -215,7 +215,7 @@ fn two_answers_in_a_row_are_both_told() {
     for number in 1..=2 {
         room.ask(number, &confirmation(&format!("rpl_{number}")));
         room.listen();
-        room.handle(Input::Over { number, ending: Ending::Accepted(By::You) });
+        room.handle(AnnouncerInput::Over { number, ending: AskEnding::Accepted(AnsweredBy::You) });
         assert_eq!(room.listen(), ["Accepted."]);
     }
 }
@@ -247,11 +247,11 @@ fn who_answers_does_not_have_to_hear_the_rest_of_the_question() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    assert_eq!(room.report(Report::Chosen(id, 0)).orders, [Order::Stop, Order::Withdraw(id)]);
-    let reject = Outcome::Chosen { number: 1, answer: Answer::Decision(Decision::Reject) };
+    room.report(DeviceReport::Began(id));
+    assert_eq!(room.report(DeviceReport::Chosen(id, 0)).orders, [Order::Stop, Order::Withdraw(id)]);
+    let reject = AnnouncerOutcome::Chosen { number: 1, answer: Answer::Decision(Decision::Reject) };
     assert!(room.outcomes.contains(&reject));
-    room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Refused."]);
 }
 
@@ -261,9 +261,12 @@ fn with_several_questions_open_it_is_told_which_one_was_settled() {
     room.ask(1, &confirmation("rpl_1"));
     room.ask(2, &confirmation("rpl_2"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::Elsewhere) });
+    room.handle(AnnouncerInput::Over {
+        number: 1,
+        ending: AskEnding::Accepted(AnsweredBy::Elsewhere),
+    });
     assert_eq!(room.listen(), ["Question 1: Accepted elsewhere."]);
-    room.handle(Input::Over { number: 2, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 2, ending: AskEnding::Accepted(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Accepted."]);
 }
 
@@ -272,16 +275,19 @@ fn nothing_can_be_chosen_of_a_question_that_is_over() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
-    room.report(Report::Began(id));
-    let decided = room.handle(Input::Over { number: 1, ending: Ending::Rejected(By::Timeout) });
+    room.report(DeviceReport::Began(id));
+    let decided = room.handle(AnnouncerInput::Over {
+        number: 1,
+        ending: AskEnding::Rejected(AnsweredBy::Timeout),
+    });
     assert_eq!(decided.orders[..2], [Order::Stop, Order::Withdraw(id)]);
     assert_eq!(
         room.words(),
         "Weaver: Nobody answered in time, so it was refused.".replace("Weaver: ", "")
     );
-    room.report(Report::Cut(id));
-    room.report(Report::Chosen(id, 1));
-    assert!(!room.outcomes.iter().any(|it| matches!(it, Outcome::Chosen { .. })));
+    room.report(DeviceReport::Cut(id));
+    room.report(DeviceReport::Chosen(id, 1));
+    assert!(!room.outcomes.iter().any(|it| matches!(it, AnnouncerOutcome::Chosen { .. })));
 }
 
 #[test]
@@ -297,10 +303,10 @@ fn the_values_of_choices_come_back_exactly() {
     );
     room.ask(1, &asked);
     let id = room.id();
-    room.report(Report::Ended(id));
-    room.report(Report::Chosen(id, 0));
+    room.report(DeviceReport::Ended(id));
+    room.report(DeviceReport::Chosen(id, 0));
     let answer = Answer::Response(Response::Text("a/*b*".to_owned()));
-    assert_eq!(room.outcomes.last(), Some(&Outcome::Chosen { number: 1, answer }));
+    assert_eq!(room.outcomes.last(), Some(&AnnouncerOutcome::Chosen { number: 1, answer }));
 }
 
 #[test]
@@ -309,8 +315,8 @@ fn an_answer_that_did_not_arrive_is_told_and_asked_for_again() {
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
     room.listen();
-    room.report(Report::Chosen(id, 1));
-    room.handle(Input::AnswerFailed { number: 1, why: "The line is broken." });
+    room.report(DeviceReport::Chosen(id, 1));
+    room.handle(AnnouncerInput::AnswerFailed { number: 1, why: "The line is broken." });
     let heard = room.listen();
     assert!(heard[0].starts_with("Weaver asks: Delete 17"), "{heard:?}");
     assert_eq!(heard[1], "Your answer did not arrive. The line is broken.");
@@ -325,7 +331,10 @@ fn a_question_settled_elsewhere_is_taken_away_and_it_is_said() {
     // The event comes first and says nothing of its own; then how it ended.
     room.hear(&resolution("rpl_1", "accept", "reply"));
     assert_eq!(room.words(), "");
-    let decided = room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::Elsewhere) });
+    let decided = room.handle(AnnouncerInput::Over {
+        number: 1,
+        ending: AskEnding::Accepted(AnsweredBy::Elsewhere),
+    });
     assert!(decided.orders.contains(&Order::Withdraw(id)));
     assert_eq!(room.listen(), ["Accepted elsewhere."]);
     room.hear(&resolution("rpl_1", "accept", "reply"));
@@ -340,7 +349,7 @@ fn a_question_that_was_over_before_it_was_told_is_not_passed_over_in_silence() {
         &json!({ "error_category": "unknown", "summary_normal": "Bad." }),
     ));
     room.ask(1, &confirmation("rpl_1"));
-    room.handle(Input::Over { number: 1, ending: Ending::Withdrawn });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Withdrawn });
     let heard = room.listen();
     assert_eq!(heard[1], "Delete 17 pictures from /home/ada/work/july: It is no longer asked.");
 }
@@ -350,9 +359,9 @@ fn what_nobody_knows_is_told_and_may_be_known_later() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Unknown });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Unknown });
     assert_eq!(room.listen(), ["It is not known what became of the question."]);
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Accepted."]);
 }
 
@@ -377,7 +386,7 @@ fn the_person_is_warned_before_time_is_over() {
     room.listen();
     assert_eq!(room.announcer.deadline(), Some(seconds(270)));
     room.now = seconds(270);
-    room.handle(Input::Tick);
+    room.handle(AnnouncerInput::Tick);
     assert_eq!(
         room.listen(),
         [
@@ -385,14 +394,14 @@ fn the_person_is_warned_before_time_is_over() {
           answer it is refused. Yes or no?"
         ]
     );
-    room.handle(Input::TimeChanged {
+    room.handle(AnnouncerInput::TimeChanged {
         number: 1,
         remaining: seconds(600),
         is_paused: false,
         wanted: None,
     });
     assert_eq!(room.listen(), ["You have 10 minutes to answer."]);
-    room.handle(Input::TimeChanged {
+    room.handle(AnnouncerInput::TimeChanged {
         number: 1,
         remaining: seconds(600),
         is_paused: true,
@@ -409,7 +418,7 @@ fn a_question_says_how_much_time_is_left_when_it_is_told() {
     room.ask(2, &confirmation("rpl_2"));
     room.now = seconds(100);
     let first = room.id();
-    room.report(Report::Ended(first));
+    room.report(DeviceReport::Ended(first));
     assert!(room.words().contains("You have 3 minutes."), "{}", room.words());
 }
 
@@ -418,10 +427,10 @@ fn the_caller_learns_when_a_question_begins_and_when_it_was_told() {
     let mut room = Room::quiet();
     room.ask(3, &confirmation("rpl_1"));
     let id = room.id();
-    assert_eq!(room.report(Report::Began(id)).outcomes, [Outcome::Presenting(3)]);
-    let told = [Outcome::Presented(3), Outcome::PresentedWhole(3)];
-    assert_eq!(room.report(Report::Ended(id)).outcomes, told);
-    room.handle(Input::Wish(Wish::Repeat));
+    assert_eq!(room.report(DeviceReport::Began(id)).outcomes, [AnnouncerOutcome::Presenting(3)]);
+    let told = [AnnouncerOutcome::Presented(3), AnnouncerOutcome::PresentedWhole(3)];
+    assert_eq!(room.report(DeviceReport::Ended(id)).outcomes, told);
+    room.handle(AnnouncerInput::Request(ListeningRequest::Repeat));
     assert_eq!(room.listen().len(), 1);
     assert_eq!(room.outcomes.len(), 3, "once is enough");
 }
@@ -438,7 +447,7 @@ fn asks_to(action: &str, token: &str) -> aaep::Event {
 }
 
 /// What is heard when this comes of a question that was told, and another question comes before it is said.
-fn heard_after_the_next_question(first: &str, came: &Input<'_>) -> Vec<String> {
+fn heard_after_the_next_question(first: &str, came: &AnnouncerInput<'_>) -> Vec<String> {
     let mut room = Room::quiet();
     room.ask(1, &asks_to(first, "rpl_1"));
     room.listen();
@@ -449,10 +458,14 @@ fn heard_after_the_next_question(first: &str, came: &Input<'_>) -> Vec<String> {
 
 #[test]
 fn what_came_of_a_question_is_never_taken_for_the_next_one() {
-    let accepted = Input::Over { number: 1, ending: Ending::Accepted(By::You) };
-    let later =
-        Input::TimeChanged { number: 1, remaining: seconds(600), is_paused: false, wanted: None };
-    let failed = Input::AnswerFailed { number: 1, why: "The line broke." };
+    let accepted = AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) };
+    let later = AnnouncerInput::TimeChanged {
+        number: 1,
+        remaining: seconds(600),
+        is_paused: false,
+        wanted: None,
+    };
+    let failed = AnnouncerInput::AnswerFailed { number: 1, why: "The line broke." };
     for (came, told) in [
         (accepted.clone(), "Delete A: Accepted."),
         (later, "Question 1: You have 10 minutes to answer."),
@@ -472,11 +485,11 @@ fn what_came_of_the_only_question_is_told_without_its_name() {
     let mut room = Room::quiet();
     room.ask(1, &asks_to("Delete A.", "rpl_1"));
     room.listen();
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) });
     assert_eq!(room.listen(), ["Accepted."]);
     room.ask(2, &asks_to("Delete B.", "rpl_2"));
     room.listen();
-    room.handle(Input::Wish(Wish::Repeat));
+    room.handle(AnnouncerInput::Request(ListeningRequest::Repeat));
     assert!(room.listen().concat().contains("Delete B."));
 }
 
@@ -486,7 +499,7 @@ fn whose_time_changed_is_told_where_several_questions_wait() {
     room.ask(1, &asks_to("Delete A.", "rpl_1"));
     room.ask(2, &asks_to("Delete B.", "rpl_2"));
     room.listen();
-    room.handle(Input::TimeChanged {
+    room.handle(AnnouncerInput::TimeChanged {
         number: 1,
         remaining: seconds(600),
         is_paused: false,

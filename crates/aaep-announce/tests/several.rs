@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use aaep::Event;
-use aaep_announce::{Outcome, Preferences, Report, rehearse};
+use aaep_announce::{AnnouncerOutcome, DeviceReport, Preferences, rehearse};
 use serde_json::json;
 use support::{Room, event_of, seconds};
 
@@ -33,7 +33,7 @@ fn push() -> Event {
 }
 
 /// When these words are said, counted from the question that is told last, at 180 words per minute.
-fn said_at(heard: &[aaep_announce::Said], words: &str) -> Duration {
+fn said_at(heard: &[aaep_announce::RehearsedUtterance], words: &str) -> Duration {
     let found = heard.iter().find(|it| it.utterance.words.contains(words)).expect(words);
     let before = found.utterance.words.split(words).next().expect("the beginning");
     let count = u32::try_from(before.split_whitespace().count()).expect("few words");
@@ -56,7 +56,7 @@ fn who_asks_and_what_is_told_of_both_within_five_seconds() {
 fn the_riskiest_comes_first_and_then_each_is_told_whole() {
     let mut room = Room::quiet();
     room.ask(1, &photos());
-    room.report(Report::Began(room.id()));
+    room.report(DeviceReport::Began(room.id()));
     room.ask(2, &push());
     let heard = room.listen();
     assert_eq!(
@@ -67,8 +67,8 @@ fn the_riskiest_comes_first_and_then_each_is_told_whole() {
     assert!(heard[2].contains("Sort the photos by date. What is there now"), "{heard:?}");
     assert_eq!(heard.len(), 3);
     for number in [1, 2] {
-        assert!(room.outcomes.contains(&Outcome::Presenting(number)));
-        assert!(room.outcomes.contains(&Outcome::PresentedWhole(number)));
+        assert!(room.outcomes.contains(&AnnouncerOutcome::Presenting(number)));
+        assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(number)));
     }
 }
 
@@ -78,11 +78,11 @@ fn to_be_named_is_not_to_be_told_to_the_end() {
     room.ask(1, &photos());
     room.ask(2, &push());
     let overview = room.id();
-    room.report(Report::Began(overview));
-    room.report(Report::Ended(overview));
-    assert!(room.outcomes.contains(&Outcome::Presenting(1)));
-    assert!(!room.outcomes.contains(&Outcome::PresentedWhole(1)));
-    assert!(!room.outcomes.contains(&Outcome::Presented(1)));
+    room.report(DeviceReport::Began(overview));
+    room.report(DeviceReport::Ended(overview));
+    assert!(room.outcomes.contains(&AnnouncerOutcome::Presenting(1)));
+    assert!(!room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+    assert!(!room.outcomes.contains(&AnnouncerOutcome::Presented(1)));
 }
 
 #[test]
@@ -90,16 +90,17 @@ fn a_question_makes_way_once_and_not_again_and_again() {
     let mut room = Room::quiet();
     room.ask(1, &photos());
     for number in 2..10 {
-        room.report(Report::Began(room.id()));
+        room.report(DeviceReport::Began(room.id()));
         room.ask(number, &ask(&format!("Agent{number}"), "Do something.", "low"));
         for id in std::mem::take(&mut room.stopped) {
-            room.report(Report::Cut(id));
+            room.report(DeviceReport::Cut(id));
         }
         let id = room.id();
-        room.report(Report::Ended(id));
+        room.report(DeviceReport::Ended(id));
     }
     let heard = room.listen();
-    let told = room.outcomes.iter().filter(|it| matches!(it, Outcome::PresentedWhole(_))).count();
+    let told =
+        room.outcomes.iter().filter(|it| matches!(it, AnnouncerOutcome::PresentedWhole(_))).count();
     assert_eq!(told, 9, "{heard:?}");
     assert!(room.orders.len() < 60, "{:?}", room.orders.len());
 }
@@ -109,7 +110,7 @@ fn a_question_that_is_nearly_told_is_told_to_its_end() {
     let mut room = Room::quiet();
     room.ask(1, &photos());
     let id = room.id();
-    room.report(Report::Began(id));
+    room.report(DeviceReport::Began(id));
     room.now += seconds(60);
     room.ask(2, &push());
     assert_eq!(room.id(), id);

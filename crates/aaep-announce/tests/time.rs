@@ -4,7 +4,7 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{Asked, By, Ending, Input, Kind, Report};
+use aaep_announce::{AnnouncerInput, AnsweredBy, AskEnding, Asked, DeviceReport, UtteranceKind};
 use serde_json::json;
 use support::{Room, confirmation, event, seconds, text};
 
@@ -22,12 +22,12 @@ fn patient(token: &str) -> Event {
 
 fn ask(room: &mut Room, number: u32, event: &Event) {
     let remaining = seconds(240);
-    room.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }));
+    room.handle(AnnouncerInput::Asked(Asked { number, event, remaining, can_answer: true }));
 }
 
 fn changed(room: &mut Room, left: u64, wanted: Option<u64>) {
     let (remaining, wanted) = (seconds(left), wanted.map(seconds));
-    room.handle(Input::TimeChanged { number: 1, remaining, is_paused: false, wanted });
+    room.handle(AnnouncerInput::TimeChanged { number: 1, remaining, is_paused: false, wanted });
 }
 
 /// The hub tells how much time is left, in words of its own.
@@ -66,7 +66,7 @@ fn nothing_about_time_is_told_after_a_question_is_settled() {
     room.hear(&text("A long story."));
     changed(&mut room, 120, Some(60));
     room.hear(&countdown("45 seconds left to answer."));
-    room.handle(Input::Over { number: 1, ending: Ending::Accepted(By::You) });
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Accepted(AnsweredBy::You) });
     let heard = room.listen();
     assert_eq!(heard, ["A long story.", "Accepted."], "{heard:?}");
 }
@@ -81,9 +81,9 @@ fn more_time_is_told_as_it_is_when_it_is_told_and_not_as_something_settled() {
     changed(&mut room, 120, Some(60));
     room.now += seconds(20);
     let story = room.id();
-    room.report(Report::Ended(story));
+    room.report(DeviceReport::Ended(story));
     let told = room.speaking.clone().expect("the time");
-    assert_eq!(told.kind, Kind::Notice);
+    assert_eq!(told.kind, UtteranceKind::Notice);
     assert_eq!(told.words, "You have 1 minute 40 seconds to answer.");
 }
 

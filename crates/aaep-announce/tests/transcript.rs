@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use aaep::Event;
-use aaep_announce::{Answered, By, Kind, Preferences, Transcript, Utterance};
+use aaep_announce::{Answered, AnsweredBy, Preferences, Transcript, Utterance, UtteranceKind};
 use serde_json::json;
 use support::*;
 
@@ -45,9 +45,9 @@ fn the_words_are_those_of_live_listening() {
 #[test]
 fn a_question_is_told_as_past_and_then_by_whom_it_was_decided() {
     for (outcome, decided_by, by, said) in [
-        ("accept", "reply", Some(By::You), "You accepted it."),
-        ("reject", "reply", Some(By::Elsewhere), "Someone else refused it."),
-        ("accept", "reply", Some(By::Rule), "A rule accepted it, not a person."),
+        ("accept", "reply", Some(AnsweredBy::You), "You accepted it."),
+        ("reject", "reply", Some(AnsweredBy::Elsewhere), "Someone else refused it."),
+        ("accept", "reply", Some(AnsweredBy::Rule), "A rule accepted it, not a person."),
         ("reject", "reply", None, "It was refused."),
         ("reject", "timeout", None, "Nobody answered in time, so it was refused."),
         ("reject", "no_listener", None, "Nobody was there to answer, so it was refused."),
@@ -56,7 +56,7 @@ fn a_question_is_told_as_past_and_then_by_whom_it_was_decided() {
         let mut transcript = transcript();
         let asked = take(&mut transcript, &confirmation("rpl_1"));
         let [question] = asked.as_slice() else { panic!("{asked:?}") };
-        assert_eq!(question.kind, Kind::Question);
+        assert_eq!(question.kind, UtteranceKind::Question);
         assert!(question.choices.is_empty(), "nothing can be answered");
         let told = &question.words;
         assert!(told.starts_with("Weaver asked: Delete 17 pictures"), "{told}");
@@ -82,7 +82,7 @@ fn what_was_answered_is_told_and_is_only_words() {
         }),
     );
     take(&mut transcript, &asked);
-    let by = By::You;
+    let by = AnsweredBy::You;
     let answered = Some(Answered { by, response: Some("2019\u{1b}[2J\nYou accepted it.") });
     let told = transcript.take(Duration::ZERO, &resolution("rpl_1", "answered", "reply"), answered);
     let [told] = told.as_slice() else { panic!("{told:?}") };

@@ -5,7 +5,7 @@
 mod support;
 
 use aaep::Event;
-use aaep_announce::{Input, Preferences, Report};
+use aaep_announce::{AnnouncerInput, DeviceReport, Preferences};
 use serde_json::json;
 use support::{
     Room, completed, confirmation, event, event_of, resolution, seconds, state, text, tool,
@@ -67,8 +67,8 @@ fn a_tool_that_fails_again_and_again_silences_nobody() {
         room.hear(&failed(&format!("tool{at}")));
         heard.push(room.words().to_owned());
         let id = room.id();
-        room.report(Report::Began(id));
-        room.report(Report::Ended(id));
+        room.report(DeviceReport::Began(id));
+        room.report(DeviceReport::Ended(id));
     }
     for at in 1..=4 {
         let sentence = format!("Sentence {at}.");
@@ -107,8 +107,8 @@ fn nothing_comes_between_a_claim_and_the_fact_against_it() {
     let mut room = speech();
     room.ask(1, &confirmation("rpl_1"));
     room.hear(&resolution("rpl_1", "reject", "reply"));
-    let ending = aaep_announce::Ending::Rejected(aaep_announce::By::You);
-    room.handle(Input::Over { number: 1, ending });
+    let ending = aaep_announce::AskEnding::Rejected(aaep_announce::AnsweredBy::You);
+    room.handle(AnnouncerInput::Over { number: 1, ending });
     let loom_ends = json!({ "summary_normal": "The lamp is lit." });
     room.hear(&text("All pictures were deleted successfully."));
     room.hear(&event_of("Loom", "b", "session.completed", &loom_ends));
@@ -127,17 +127,17 @@ fn what_questions_interrupt_again_and_again_is_said_whole_in_the_end() {
     room.hear(&event("session.started", &json!({ "summary_normal": "Sorting pictures." })));
     for number in 1..=5 {
         assert_eq!(room.words().trim_start_matches("Weaver: "), "Started. Sorting pictures.");
-        room.report(Report::Began(room.id()));
+        room.report(DeviceReport::Began(room.id()));
         room.ask(number, &confirmation(&format!("rpl_{number}")));
         let stopped = room.stopped.remove(0);
-        room.report(Report::Cut(stopped));
-        let ending = aaep_announce::Ending::Withdrawn;
-        room.handle(Input::Over { number, ending });
+        room.report(DeviceReport::Cut(stopped));
+        let ending = aaep_announce::AskEnding::Withdrawn;
+        room.handle(AnnouncerInput::Over { number, ending });
         let stopped = room.stopped.remove(0);
-        room.report(Report::Cut(stopped));
+        room.report(DeviceReport::Cut(stopped));
         let settled = room.id();
-        room.report(Report::Began(settled));
-        room.report(Report::Ended(settled));
+        room.report(DeviceReport::Began(settled));
+        room.report(DeviceReport::Ended(settled));
     }
     assert_eq!(room.listen().last().expect("words"), "Started. Sorting pictures.");
 }
@@ -147,10 +147,10 @@ fn what_was_begun_is_not_left_out_when_there_is_too_much() {
     let preferences = Preferences { sounds: false, behind_seconds: 5, ..Preferences::default() };
     let mut room = Room::new(preferences);
     room.hear(&event("session.started", &json!({ "summary_normal": "Sorting pictures." })));
-    room.report(Report::Began(room.id()));
+    room.report(DeviceReport::Began(room.id()));
     room.ask(1, &confirmation("rpl_1"));
     let stopped = room.stopped.remove(0);
-    room.report(Report::Cut(stopped));
+    room.report(DeviceReport::Cut(stopped));
     for at in 0..20 {
         let fields = json!({ "summary_normal": format!("Weaving cloth number {at}."),
             "tool": format!("weave{at}"), "risk_level": "medium" });
@@ -171,9 +171,9 @@ fn how_a_question_was_settled_comes_before_what_was_left_out() {
         room.hear(&state("thinking", &format!("Thought number {at} of many.")));
         room.hear(&tool(&format!("weave{at}"), &format!("Weaving cloth number {at}.")));
     }
-    room.handle(Input::Over {
+    room.handle(AnnouncerInput::Over {
         number: 1,
-        ending: aaep_announce::Ending::Accepted(aaep_announce::By::Elsewhere),
+        ending: aaep_announce::AskEnding::Accepted(aaep_announce::AnsweredBy::Elsewhere),
     });
     let heard = room.listen();
     let place = |words: &str| heard.iter().position(|it| it.contains(words)).expect(words);
@@ -194,8 +194,8 @@ fn what_was_left_out_is_told_now_and_then_and_not_after_every_sentence() {
         if at % 4 == 0 {
             heard.push(room.words().to_owned());
             let id = room.id();
-            room.report(Report::Began(id));
-            room.report(Report::Ended(id));
+            room.report(DeviceReport::Began(id));
+            room.report(DeviceReport::Ended(id));
         }
     }
     let told = heard.iter().filter(|it| it.contains("Left out: ")).count();
@@ -221,7 +221,7 @@ fn nobody_is_told_at_length_what_is_long_past_while_others_go_on() {
 fn whoever_is_being_read_is_heard_to_the_end_however_long_it_takes() {
     let mut room = speech();
     let id = room.id();
-    room.report(Report::Began(id));
+    room.report(DeviceReport::Began(id));
     room.now += seconds(15 * 60);
     room.hear(&text("This is new."));
     let heard = room.listen();
@@ -234,8 +234,8 @@ fn whoever_is_being_read_is_heard_to_the_end_however_long_it_takes() {
 fn a_fact_is_told_however_long_it_has_waited() {
     let mut room = speech();
     room.ask(1, &confirmation("rpl_1"));
-    let ending = aaep_announce::Ending::Rejected(aaep_announce::By::You);
-    room.handle(Input::Over { number: 1, ending });
+    let ending = aaep_announce::AskEnding::Rejected(aaep_announce::AnsweredBy::You);
+    room.handle(AnnouncerInput::Over { number: 1, ending });
     room.hear(&completed("Done: 17 pictures deleted."));
     room.now += seconds(15 * 60);
     room.hear(&loom_says("This is new."));

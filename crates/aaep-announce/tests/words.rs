@@ -1,6 +1,6 @@
 //! Text in, words out: a table of what people hear, and what must hold for any text at all.
 
-use aaep_announce::words::{End, MAX_SAID, Stream, Style, words};
+use aaep_announce::words::{MAX_SAID, PieceEnd, Stream, Style, words};
 use proptest::prelude::*;
 
 fn said(text: &str) -> String {
@@ -312,10 +312,10 @@ fn much_of_anything_nasty_is_read_in_one_go_and_in_pieces() {
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let end = rest.char_indices().map(|(at, _)| at).nth(4096).unwrap_or(rest.len());
-            stream.push(&rest[..end], End::Anywhere);
+            stream.push(&rest[..end], PieceEnd::Anywhere);
             rest = &rest[end..];
         }
-        stream.push("", End::Completion);
+        stream.push("", PieceEnd::Completion);
     }
 }
 
@@ -324,7 +324,7 @@ fn a_sentence_that_never_ends_is_told_as_it_comes_and_not_hoarded() {
     let mut stream = Stream::new(Style::PLAIN);
     let mut told = 0;
     for at in 1..=100 {
-        told += stream.push(&"on and ".repeat(500), End::Anywhere).len();
+        told += stream.push(&"on and ".repeat(500), PieceEnd::Anywhere).len();
         assert!(told + 32 * 1024 > at * 3500, "{told} of {}", at * 3500);
     }
 }
@@ -332,12 +332,13 @@ fn a_sentence_that_never_ends_is_told_as_it_comes_and_not_hoarded() {
 #[test]
 fn a_word_that_is_far_too_long_is_cut_once_however_it_comes() {
     let piece = "x".repeat(1024);
-    for (before, end) in [("", End::Anywhere), ("Before ", End::Anywhere), ("Before ", End::Words)]
+    for (before, end) in
+        [("", PieceEnd::Anywhere), ("Before ", PieceEnd::Anywhere), ("Before ", PieceEnd::Words)]
     {
         let mut stream = Stream::new(Style::PLAIN);
         let mut said = vec![stream.push(before, end)];
         said.extend((0..1024).map(|_| stream.push(&piece, end)));
-        said.push(stream.push(" after.", End::Completion));
+        said.push(stream.push(" after.", PieceEnd::Completion));
         let head = "x".repeat(40);
         let words = said.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = format!("{before}{head}, cut, 1,048,576 characters in all after.");
@@ -346,7 +347,7 @@ fn a_word_that_is_far_too_long_is_cut_once_however_it_comes() {
 }
 
 /// The words of a text that comes in these pieces.
-fn streamed(pieces: &[(&str, End)]) -> Vec<String> {
+fn streamed(pieces: &[(&str, PieceEnd)]) -> Vec<String> {
     let mut stream = Stream::new(Style::PLAIN);
     pieces.iter().map(|(text, end)| stream.push(text, *end)).collect()
 }
@@ -354,9 +355,9 @@ fn streamed(pieces: &[(&str, End)]) -> Vec<String> {
 #[test]
 fn a_sentence_is_said_when_it_is_whole_and_not_before() {
     let said = streamed(&[
-        ("I rem", End::Anywhere),
-        ("oved it. And th", End::Anywhere),
-        ("en I left.", End::Completion),
+        ("I rem", PieceEnd::Anywhere),
+        ("oved it. And th", PieceEnd::Anywhere),
+        ("en I left.", PieceEnd::Completion),
     ]);
     assert_eq!(said, ["", "I removed it.", "And then I left."]);
 }
@@ -364,10 +365,10 @@ fn a_sentence_is_said_when_it_is_whole_and_not_before() {
 #[test]
 fn words_are_never_halved_even_for_captions() {
     let said = streamed(&[
-        ("I rem", End::Words),
-        ("oved it", End::Words),
-        (" and left", End::Words),
-        ("", End::Completion),
+        ("I rem", PieceEnd::Words),
+        ("oved it", PieceEnd::Words),
+        (" and left", PieceEnd::Words),
+        ("", PieceEnd::Completion),
     ]);
     assert_eq!(said, ["I", "removed", "it and", "left"]);
 }
@@ -375,10 +376,10 @@ fn words_are_never_halved_even_for_captions() {
 #[test]
 fn code_stays_code_from_piece_to_piece() {
     let said = streamed(&[
-        ("Here it is:\n\n```rust\nlet a = 1. ", End::Sentence),
-        ("println!(\"Hi!\");\n", End::Sentence),
-        ("let b = 2;\n```\nThat is all. ", End::Sentence),
-        ("Bye.", End::Completion),
+        ("Here it is:\n\n```rust\nlet a = 1. ", PieceEnd::Sentence),
+        ("println!(\"Hi!\");\n", PieceEnd::Sentence),
+        ("let b = 2;\n```\nThat is all. ", PieceEnd::Sentence),
+        ("Bye.", PieceEnd::Completion),
     ]);
     assert_eq!(said, ["Here it is:", "", "Rust code, 2 lines. That is all.", "Bye."]);
 }
@@ -387,7 +388,8 @@ fn code_stays_code_from_piece_to_piece() {
 fn a_fence_may_be_cut_anywhere() {
     let text = "Look:\n```sh\nls -l\n```\nDone.";
     for (at, _) in text.char_indices() {
-        let said = streamed(&[(&text[..at], End::Anywhere), (&text[at..], End::Completion)]);
+        let said =
+            streamed(&[(&text[..at], PieceEnd::Anywhere), (&text[at..], PieceEnd::Completion)]);
         let said: Vec<&str> = said.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
         assert_eq!(said.join(" "), "Look: shell code: ls -l. Done.", "cut at {at}");
     }
@@ -396,9 +398,9 @@ fn a_fence_may_be_cut_anywhere() {
 #[test]
 fn a_heading_and_an_item_may_be_cut_within_their_line() {
     let said = streamed(&[
-        ("# It works. ", End::Sentence),
-        ("Really\n- one. ", End::Sentence),
-        ("Two\nText", End::Completion),
+        ("# It works. ", PieceEnd::Sentence),
+        ("Really\n- one. ", PieceEnd::Sentence),
+        ("Two\nText", PieceEnd::Completion),
     ]);
     assert_eq!(said, ["It works.", "Really. one.", "Two. Text"]);
 }
@@ -407,14 +409,15 @@ fn a_heading_and_an_item_may_be_cut_within_their_line() {
 fn a_table_may_be_cut_between_and_within_its_lines() {
     let text = "| A | B |\n|---|---|\n| 1 | 2 |\n";
     for at in 0..text.len() {
-        let said = streamed(&[(&text[..at], End::Sentence), (&text[at..], End::Completion)]);
+        let said =
+            streamed(&[(&text[..at], PieceEnd::Sentence), (&text[at..], PieceEnd::Completion)]);
         assert_eq!(said.join(" ").trim(), "Table, 2 columns. A 1, B 2.", "cut at {at}");
     }
 }
 
 #[test]
 fn after_the_end_of_a_text_the_next_one_begins_anew() {
-    let said = streamed(&[("```\nopen", End::Completion), ("Prose.", End::Completion)]);
+    let said = streamed(&[("```\nopen", PieceEnd::Completion), ("Prose.", PieceEnd::Completion)]);
     assert_eq!(said, ["code: open.", "Prose."]);
 }
 
@@ -493,12 +496,12 @@ proptest! {
         for (at, end) in cuts {
             let at = rest.char_indices().map(|(at, _)| at).nth(at).unwrap_or(rest.len());
             let (piece, more) = rest.split_at(at);
-            let end = [End::Anywhere, End::Words, End::Sentence][usize::from(end)];
+            let end = [PieceEnd::Anywhere, PieceEnd::Words, PieceEnd::Sentence][usize::from(end)];
             let said = stream.push(piece, end);
             prop_assert!(is_fit(&said), "{said:?}");
             rest = more;
         }
-        let said = stream.push(rest, End::Completion);
+        let said = stream.push(rest, PieceEnd::Completion);
         prop_assert!(is_fit(&said), "{said:?}");
     }
 
@@ -506,9 +509,9 @@ proptest! {
     fn plain_sentences_lose_no_word_however_they_are_cut(text in "([a-z]{1,7}[.,]? ){1,30}", at in 0..200_usize) {
         let at = at.min(text.len());
         let mut stream = Stream::new(Style::PLAIN);
-        let mut said = stream.push(&text[..at], End::Anywhere);
+        let mut said = stream.push(&text[..at], PieceEnd::Anywhere);
         said.push(' ');
-        said.push_str(&stream.push(&text[at..], End::Completion));
+        said.push_str(&stream.push(&text[at..], PieceEnd::Completion));
         let before: Vec<&str> = text.split_whitespace().collect();
         let after: Vec<&str> = said.split_whitespace().collect();
         prop_assert_eq!(before, after);

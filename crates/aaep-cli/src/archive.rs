@@ -143,7 +143,7 @@ impl SessionArchive {
         Ok(SessionArchive::Folder { folder, store: Box::new(store), agents: recovered.agents })
     }
 
-    /// The archive's name with its preposition, such as "at http://127.0.0.1:7117".
+    /// The archive's name with its preposition, such as `at http://127.0.0.1:7117`.
     pub(crate) fn name(&self) -> String {
         match self {
             SessionArchive::Hub(client) => format!("at {}", printable(&client.origin())),

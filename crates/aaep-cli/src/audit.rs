@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use aaep::{SessionId, printable};
-use aaep_hub::audit::{self, Broken, Details, ExportError, Hash, Line, Shown, Why};
+use aaep_hub::audit::{self, AuditLine, Broken, BrokenReason, Details, ExportError, Hash, Shown};
 use aaep_hub::store::OpenError;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -119,7 +119,7 @@ fn show(
     };
     let mut out = BufWriter::new(io::stdout().lock());
     let failed = |error: io::Error| CommandFailure::of_output(&error);
-    let wanted = |line: &Line| {
+    let wanted = |line: &AuditLine| {
         session_id.is_none_or(|wanted| line.session_id.as_deref() == Some(wanted.as_str()))
     };
     let max = last.map(|last| last as usize);
@@ -214,7 +214,7 @@ fn check_file(path: &Path) -> Result<AuditCheck, CommandFailure> {
                 ));
             }
             let (line, mut text) = wrong(&broken)?;
-            if broken.why == Why::Torn {
+            if broken.why == BrokenReason::Torn {
                 text.push_str(" If a hub is writing to it now, try again in a moment.");
             }
             (broken.line.saturating_sub(1), Hash::ZERO, Some((line, text)))
@@ -265,7 +265,7 @@ fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
     }
     let end = store.audit();
     if (last_seq, &checked.last_hash) != (end.last_seq, &end.last_hash.to_string()) {
-        let broken = Broken { line: checked.entries + 1, why: Why::Gone };
+        let broken = Broken { line: checked.entries + 1, why: BrokenReason::Gone };
         checked.wrong = Some(wrong(&broken)?);
     }
     Ok(checked)
@@ -273,7 +273,7 @@ fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
 
 /// Where and how a log is broken; fails if the log could not be read at all.
 fn wrong(broken: &Broken) -> Result<(u64, String), CommandFailure> {
-    if let Why::Unreadable(_) = broken.why {
+    if let BrokenReason::Unreadable(_) = broken.why {
         let text = broken.to_string();
         return Err(CommandFailure::of_sentences(
             &text,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aaep_trust::fetch::Address;
+use aaep_trust::fetch::HttpAddress;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
@@ -83,7 +83,7 @@ pub(crate) struct HubClient {
 
 #[derive(Debug, Clone)]
 enum ServerAddress {
-    Net(Address),
+    Net(HttpAddress),
     /// A socket on this machine.
     #[cfg(unix)]
     Local(PathBuf),
@@ -91,7 +91,7 @@ enum ServerAddress {
 
 impl HubClient {
     /// A client for the server at this address. A token that is not visible ASCII is ignored.
-    pub(crate) fn new(address: Address, token: Option<String>) -> Self {
+    pub(crate) fn new(address: HttpAddress, token: Option<String>) -> Self {
         HubClient { server: ServerAddress::Net(address), token: token.filter(|it| is_token(it)) }
     }
 
@@ -187,7 +187,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn connect(address: &Address, until: Instant) -> Result<TcpStream, NoAnswer> {
+fn connect(address: &HttpAddress, until: Instant) -> Result<TcpStream, NoAnswer> {
     if !address.is_https() && !address.is_loopback() {
         return Err(NoAnswer::PlainHttp);
     }

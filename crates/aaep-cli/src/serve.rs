@@ -14,7 +14,7 @@ use std::time::Duration;
 use aaep_hub::access::{INSECURE_FLAG, is_loopback};
 use aaep_hub::hub::StartError;
 use aaep_hub::relay::ChildTable;
-use aaep_hub::server::{Config, Daemon, DaemonError, DaemonOptions};
+use aaep_hub::server::{Daemon, DaemonError, DaemonOptions, HubConfig};
 use aaep_hub::stdio::{self, StdioEnd};
 use clap::Args;
 use tokio::task::JoinHandle;
@@ -187,10 +187,10 @@ fn introduce(daemon: &Daemon, is_stdio: bool) -> Result<(), CommandFailure> {
 /// The options from the command line and, for what it leaves open, from the configuration file.
 fn options(arguments: &ServeOptions) -> Result<DaemonOptions, CommandFailure> {
     let config = match &arguments.config {
-        Some(path) => Config::load(path),
+        Some(path) => HubConfig::load(path),
         None => match configuration_folder().map(|folder| folder.join("hub.toml")) {
-            Ok(path) if path.exists() => Config::load(&path),
-            _ => Ok(Config::default()),
+            Ok(path) if path.exists() => HubConfig::load(&path),
+            _ => Ok(HubConfig::default()),
         },
     };
     let mut config = config.map_err(|error| failure(&DaemonError::Config(error)))?;

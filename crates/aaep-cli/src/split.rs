@@ -329,7 +329,7 @@ impl SplitScan {
     /// Handles a byte between the items of an array; returns whether it was consumed.
     fn between_items(&mut self, byte: u8, batch: &mut MessageBatch) -> bool {
         let mut fault = |what| {
-            batch.pieces.push(BatchPiece { line: self.line, content: PieceContent::Fault(what) })
+            batch.pieces.push(BatchPiece { line: self.line, content: PieceContent::Fault(what) });
         };
         let (next, used) = match (self.array, byte) {
             (ArrayState::Before, _) => (ArrayState::Opened, true),

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aaep_hub::store::{OpenError, Recovered, Retention, Store};
+use aaep_hub::store::{OpenError, RecoveredStore, Retention, Store};
 use clap::Args;
 
 use crate::console::{CommandFailure, name_of};
@@ -19,13 +19,15 @@ pub(crate) struct StoreFolderFlag {
 
 impl StoreFolderFlag {
     /// Opens the store in this folder.
-    pub(crate) fn open(&self) -> Result<(Store, Recovered), CommandFailure> {
+    pub(crate) fn open(&self) -> Result<(Store, RecoveredStore), CommandFailure> {
         open(&self.folder)?.map_err(|error| failure(&error))
     }
 }
 
 /// Opens the store in a folder. A folder without one is a failure and stays unchanged.
-pub(crate) fn open(folder: &Path) -> Result<Result<(Store, Recovered), OpenError>, CommandFailure> {
+pub(crate) fn open(
+    folder: &Path,
+) -> Result<Result<(Store, RecoveredStore), OpenError>, CommandFailure> {
     if !Store::is_in(folder) {
         return Err(CommandFailure::new(
             format!("there is no store in {}", name_of(folder)),

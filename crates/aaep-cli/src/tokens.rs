@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use aaep::printable;
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, Scope, Scopes, Token, Tokens, TokensError};
+use aaep_hub::access::{HeardAgents, NewToken, Scope, Scopes, Token, Tokens, TokensError};
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), CommandFailure>
         object["secret"] = secret.reveal().into();
         ascii_json(&object)
     } else {
-        let alone = if token.owners.is_empty() && token.hears == Hears::Own {
+        let alone = if token.owners.is_empty() && token.hears == HeardAgents::Own {
             "It hears none of your own agents. For one that does, add: --for me\n"
         } else {
             ""
@@ -205,10 +205,10 @@ fn sentence(token: &Token) -> String {
         format!(" Speaks as {} alone.", names(&token.speaks_as))
     };
     let hears = match &token.hears {
-        Hears::All => "every agent of everybody".to_owned(),
-        Hears::Own if token.owners.is_empty() => "its own agents".to_owned(),
-        Hears::Own => format!("the agents of {whose}"),
-        Hears::Only(agents) => {
+        HeardAgents::All => "every agent of everybody".to_owned(),
+        HeardAgents::Own if token.owners.is_empty() => "its own agents".to_owned(),
+        HeardAgents::Own => format!("the agents of {whose}"),
+        HeardAgents::Only(agents) => {
             let agents: Vec<_> = agents.iter().map(|agent| printable(agent)).collect();
             if agents.is_empty() { "nobody".to_owned() } else { agents.join(", ") }
         }
@@ -234,9 +234,9 @@ fn object(token: &Token) -> Value {
         "name": token.name,
         "scopes": token.scopes.iter().map(Scope::name).collect::<Vec<_>>(),
         "hears": match &token.hears {
-            Hears::All => json!("all"),
-            Hears::Own => json!("own"),
-            Hears::Only(agents) => json!(agents),
+            HeardAgents::All => json!("all"),
+            HeardAgents::Own => json!("own"),
+            HeardAgents::Only(agents) => json!(agents),
         },
         "for": token.owners,
         "speaks_as": token.speaks_as,
@@ -267,14 +267,14 @@ fn useful(scopes: &[Scope]) -> Result<Scopes, CommandFailure> {
     Ok(scopes)
 }
 
-fn hears_of(agents: &[String], hears_all: bool) -> Result<Hears, CommandFailure> {
+fn hears_of(agents: &[String], hears_all: bool) -> Result<HeardAgents, CommandFailure> {
     if hears_all {
-        return Ok(Hears::All);
+        return Ok(HeardAgents::All);
     }
     if agents.is_empty() {
-        return Ok(Hears::Own);
+        return Ok(HeardAgents::Own);
     }
-    Hears::only(agents.iter().cloned())
+    HeardAgents::only(agents.iter().cloned())
         .map_err(|why| CommandFailure::of_sentences(&why, "More: aaep tokens new --help"))
 }
 

@@ -13,6 +13,8 @@ use serde::Deserialize;
 mod contributing;
 #[path = "house/events_page.rs"]
 mod events_page;
+#[path = "house/names.rs"]
+mod names;
 #[path = "house/openapi.rs"]
 mod openapi;
 

@@ -15,7 +15,7 @@ use aaep::{DecisionTime, Event, Payload, ReplyToken};
 
 use crate::audience::{SessionKey, SubscriberKey};
 use crate::clock::Now;
-use crate::io::{AgentTags, Principal, ReplyRefusal, Resolution};
+use crate::io::{AgentTags, PrincipalNumber, ReplyRefusal, Resolution};
 use crate::stakes::ActionStakes;
 
 pub(crate) use time::AskTime;
@@ -24,7 +24,7 @@ pub(crate) use time::AskTime;
 #[derive(Debug)]
 pub(crate) struct PendingAsk {
     /// The principal that asks. It may never answer (ruling 37).
-    pub(crate) principal: Principal,
+    pub(crate) principal: PrincipalNumber,
     /// The tags of the agent, which decide which subscribers hear of the ask.
     pub(crate) tags: AgentTags,
     pub(crate) session: SessionKey,
@@ -55,7 +55,7 @@ pub(crate) fn question(payload: &Payload) -> Option<(&ReplyToken, u64)> {
 
 impl PendingAsk {
     pub(crate) fn new(
-        (principal, tags): (Principal, AgentTags),
+        (principal, tags): (PrincipalNumber, AgentTags),
         session: SessionKey,
         event: Arc<Event>,
         order: u64,

@@ -23,7 +23,7 @@ use crate::boundary::Boundaries;
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 use crate::io::AgentTags;
-pub(crate) use crate::io::Hears;
+pub(crate) use crate::io::HearingScope;
 use crate::member::JoinedText;
 use crate::terms::Terms;
 pub(crate) use rebuild::PastEvents;
@@ -124,7 +124,7 @@ pub(crate) struct DeliveryLists {
 #[derive(Debug)]
 pub(crate) struct Audience {
     pub(crate) terms: Terms,
-    pub(crate) hears: Hears,
+    pub(crate) hears: HearingScope,
     /// Distinguishes its derived ids from those of other audiences.
     pub(crate) number: u64,
     pub(crate) subscribers: DeliveryLists,
@@ -165,7 +165,7 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    pub(crate) fn new(terms: Terms, hears: Hears, number: u64) -> Self {
+    pub(crate) fn new(terms: Terms, hears: HearingScope, number: u64) -> Self {
         let texts = HeldOutputs::new(&terms);
         Audience {
             terms,

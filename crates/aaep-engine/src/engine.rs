@@ -26,16 +26,16 @@ use aaep::{
     Capabilities, Envelope, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId,
 };
 
+pub use self::asks::OpenAskView;
 use self::asks::SubscriberAsks;
-pub use self::asks::WaitingAsk;
 use self::dropped_ids::DroppedIds;
-pub use self::recover::{Recovered, Replayed};
+pub use self::recover::{RecoveredState, Replayed};
 use self::subscribers::NewSubscriber;
 use crate::ask::PendingAsk;
 use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::{IdDigest, IdGenerator};
-use crate::io::{AgentTags, Hears, Input, Output, Principal};
+use crate::io::{AgentTags, EngineInput, HearingScope, Output, PrincipalNumber};
 use crate::member::{Cursor, CursorSnapshot, DeliveryLimits};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
@@ -62,7 +62,7 @@ pub const MAX_CLOCK_DIFFERENCE_US: i64 = 24 * 3600 * 1_000_000;
 
 /// How the engine is configured.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct EngineConfig {
     /// What subscribers are offered.
     pub offer: Offer,
     /// The source of ids and tokens: 32 bytes that nobody can guess.
@@ -88,11 +88,11 @@ pub struct Config {
     pub asks_per_principal: usize,
 }
 
-impl Config {
+impl EngineConfig {
     /// The default configuration: ten seconds for an ask, an hour for a subscription and ten minutes for an
     /// ended session. A batch of 64 events. 64 MiB of memory, of which one principal may hold a quarter.
     pub fn new(offer: Offer, seed: [u8; 32]) -> Self {
-        Config {
+        EngineConfig {
             offer,
             seed,
             resume_grace_us: 10 * SECOND_US,
@@ -112,7 +112,7 @@ impl Config {
 pub(crate) struct EngineSession {
     pub(crate) id: SessionId,
     /// The principal that began it, and the only one that may publish in it.
-    pub(crate) principal: Principal,
+    pub(crate) principal: PrincipalNumber,
     /// Determines which subscribers hear it.
     pub(crate) tags: AgentTags,
     pub(crate) order: SessionOrder,
@@ -152,7 +152,7 @@ pub(crate) struct EngineSession {
 }
 
 impl EngineSession {
-    pub(crate) fn new(id: SessionId, principal: Principal, tags: AgentTags) -> Self {
+    pub(crate) fn new(id: SessionId, principal: PrincipalNumber, tags: AgentTags) -> Self {
         EngineSession {
             id,
             principal,
@@ -179,7 +179,7 @@ impl EngineSession {
     }
 
     /// The principal whose share of memory its history takes.
-    pub(crate) fn owner(&self) -> Principal {
+    pub(crate) fn owner(&self) -> PrincipalNumber {
         self.principal
     }
 
@@ -246,7 +246,7 @@ pub(crate) enum MemberPresence {
 #[derive(Debug)]
 pub(crate) struct AudienceMember {
     pub(crate) id: SubscriptionId,
-    pub(crate) principal: Principal,
+    pub(crate) principal: PrincipalNumber,
     pub(crate) may_reply: bool,
     pub(crate) presence: MemberPresence,
     /// Whether a batch was sent that the wire has yet to take. Until then, only critical events are sent.
@@ -318,13 +318,13 @@ impl SubscriptionStart {
 pub(crate) struct SubscriptionTerms {
     pub(crate) asked: Capabilities,
     pub(crate) terms: Terms,
-    pub(crate) hears: Hears,
+    pub(crate) hears: HearingScope,
     /// The audience that these terms belong to.
     pub(crate) audience: AudienceKey,
 }
 
 impl SubscriptionTerms {
-    pub(crate) fn new(asked: Capabilities, terms: Terms, hears: Hears) -> Self {
+    pub(crate) fn new(asked: Capabilities, terms: Terms, hears: HearingScope) -> Self {
         let audience = terms.audience_key().restricted_to(&hears);
         SubscriptionTerms { asked, terms, hears, audience }
     }
@@ -333,10 +333,10 @@ impl SubscriptionTerms {
 /// The rules of AAEP, without clock, files or sockets.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
+    config: EngineConfig,
     primary: LanguageTag,
     /// How many of the offered languages each principal introduced.
-    languages_brought: BTreeMap<Principal, usize>,
+    languages_brought: BTreeMap<PrincipalNumber, usize>,
     ids: IdGenerator,
     next_session: SessionKey,
     next_order: u64,
@@ -385,7 +385,7 @@ impl Engine {
     /// # Panics
     ///
     /// If the offer names no language: the first one is the primary one.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: EngineConfig) -> Self {
         let primary = config.offer.languages.first().cloned();
         Engine {
             primary: primary.expect("an offer names at least one language"),
@@ -423,62 +423,66 @@ impl Engine {
 
     /// Handles an input and returns what is to be done, in this order. Handles everything that is due by
     /// `now` first.
-    pub fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+    pub fn handle(&mut self, now: Now, input: EngineInput) -> Vec<Output> {
         let mut outputs = Vec::new();
         self.tick(now, &mut outputs);
         let out = &mut outputs;
         match input {
-            Input::Publish { principal, tags, event } => {
+            EngineInput::Publish { principal, tags, event } => {
                 self.publish(now, (principal, tags), *event, out);
             }
-            Input::Announce { session_id, words } => self.announce(now, &session_id, words, out),
-            Input::Withdraw { principal, reply_token } => {
+            EngineInput::Announce { session_id, words } => {
+                self.announce(now, &session_id, words, out);
+            }
+            EngineInput::Withdraw { principal, reply_token } => {
                 self.withdraw(now, principal, &reply_token, out);
             }
-            Input::Subscribe { principal, door, may_reply, hears, request, resume } => {
+            EngineInput::Subscribe { principal, door, may_reply, hears, request, resume } => {
                 let newcomer = NewSubscriber { principal, may_reply, hears };
                 self.subscribe(now, &newcomer, door, *request, resume.as_ref(), out);
             }
-            Input::Replace { subscriber, door, request } => {
+            EngineInput::Replace { subscriber, door, request } => {
                 self.replace(now, subscriber, door, *request, out);
             }
-            Input::Renegotiate { principal, change } => {
+            EngineInput::Renegotiate { principal, change } => {
                 self.renegotiate(now, principal, &change, out);
             }
-            Input::Close { principal, message } => {
+            EngineInput::Close { principal, message } => {
                 self.close(now, principal, &message.subscription_id, out);
             }
-            Input::End { subscriber, reason } => self.end(now, subscriber, reason, out),
-            Input::Disconnect { subscriber } => self.disconnect(now, subscriber, out),
-            Input::Reconnect { principal, subscription_id, last_event_id } => {
+            EngineInput::End { subscriber, reason } => self.end(now, subscriber, reason, out),
+            EngineInput::Disconnect { subscriber } => self.disconnect(now, subscriber, out),
+            EngineInput::Reconnect { principal, subscription_id, last_event_id } => {
                 self.reconnect(now, principal, &subscription_id, last_event_id.as_ref(), out);
             }
-            Input::Block { subscriber } => self.block(subscriber),
-            Input::TakeBack { subscriber, last_event_id } => {
+            EngineInput::Block { subscriber } => self.block(subscriber),
+            EngineInput::TakeBack { subscriber, last_event_id } => {
                 self.unsend(subscriber, &last_event_id);
             }
-            Input::Unblock { subscriber } => self.unblock(now, subscriber, out),
-            Input::DeleteSession { session_id } => self.delete_session(&session_id),
-            Input::EndSession { session_id, why } => self.end_session(now, &session_id, why, out),
-            Input::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
-            Input::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
-            Input::Presented { principal, subscription_id, reply_token } => {
+            EngineInput::Unblock { subscriber } => self.unblock(now, subscriber, out),
+            EngineInput::DeleteSession { session_id } => self.delete_session(&session_id),
+            EngineInput::EndSession { session_id, why } => {
+                self.end_session(now, &session_id, why, out);
+            }
+            EngineInput::Confirm { principal, reply } => self.confirm(now, principal, &reply, out),
+            EngineInput::Clarify { principal, reply } => self.clarify(now, principal, &reply, out),
+            EngineInput::Presented { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
                 self.change_time(now, principal, about, AskTimeRequest::Presented, out);
             }
-            Input::Extend { principal, subscription_id, reply_token, by_seconds } => {
+            EngineInput::Extend { principal, subscription_id, reply_token, by_seconds } => {
                 let request = AskTimeRequest::Extend { by_seconds };
                 self.change_time(now, principal, (&subscription_id, &reply_token), request, out);
             }
-            Input::Pause { principal, subscription_id, reply_token } => {
+            EngineInput::Pause { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
                 self.change_time(now, principal, about, AskTimeRequest::Pause, out);
             }
-            Input::Resume { principal, subscription_id, reply_token } => {
+            EngineInput::Resume { principal, subscription_id, reply_token } => {
                 let about = (&subscription_id, &reply_token);
                 self.change_time(now, principal, about, AskTimeRequest::Resume, out);
             }
-            Input::Tick => {}
+            EngineInput::Tick => {}
         }
         outputs
     }
@@ -508,7 +512,7 @@ impl Engine {
     }
 
     /// The subscriber that has been away longest, of this principal or of all.
-    pub fn oldest_away(&self, principal: Option<Principal>) -> Option<SubscriberKey> {
+    pub fn oldest_away(&self, principal: Option<PrincipalNumber>) -> Option<SubscriberKey> {
         let away = self.subscriptions.values().filter_map(|subscriber| {
             let member = self.members.get(*subscriber)?;
             match member.presence {
@@ -567,7 +571,7 @@ impl Engine {
     }
 
     /// The principal of a session, if the session is in memory.
-    pub fn principal_of(&self, session_id: &SessionId) -> Option<Principal> {
+    pub fn principal_of(&self, session_id: &SessionId) -> Option<PrincipalNumber> {
         self.session(session_id).map(|session| session.principal)
     }
 
@@ -577,7 +581,7 @@ impl Engine {
     }
 
     /// Which agents the subscriber of this subscription hears, if the subscription exists.
-    pub fn hears_of(&self, id: &SubscriptionId) -> Option<&Hears> {
+    pub fn hears_of(&self, id: &SubscriptionId) -> Option<&HearingScope> {
         let key = *self.subscriptions.get(id)?;
         let member = self.members.get(key)?;
         Some(&member.agreed.hears)
@@ -606,20 +610,20 @@ impl Engine {
     }
 
     /// Whether a principal publishes under this agent id in a running session.
-    pub fn speaks_as(&self, principal: Principal, agent_id: &str) -> bool {
+    pub fn speaks_as(&self, principal: PrincipalNumber, agent_id: &str) -> bool {
         let running = self.sessions.values().filter(|session| !session.order.is_ended());
         let mut own = running.filter(|session| session.principal == principal);
         own.any(|session| session.producers.contains_key(agent_id))
     }
 
     /// The running sessions and their principals.
-    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, Principal)> {
+    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, PrincipalNumber)> {
         let running = self.sessions.values().filter(|session| !session.order.is_ended());
         running.map(|session| (&session.id, session.principal))
     }
 
     /// The subscriber and the principal of a subscription, if it exists.
-    pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, Principal)> {
+    pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, PrincipalNumber)> {
         let key = *self.subscriptions.get(id)?;
         let member = self.members.get(key)?;
         Some((key, member.principal))

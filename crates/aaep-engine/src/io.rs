@@ -12,12 +12,12 @@ use aaep::reply::Response;
 use aaep::{Event, ReplyToken, SubscriptionId};
 
 pub use audit::{Audit, ReplyRefusal};
-pub use input::{EndReason, Input, Resume, SessionEnd};
+pub use input::{EndReason, EngineInput, ResumePoint, SessionEnd};
 pub use output::{Output, Refusal};
 
 /// A person or program that was let in, identified by a number that the caller chose (rulings 14
 /// and 36). A session belongs to the principal that began it.
-pub type Principal = u64;
+pub type PrincipalNumber = u64;
 
 /// Tags that decide which subscribers hear an agent: its owners, its name, and anything else that
 /// the caller chooses. The engine only compares tags.
@@ -42,7 +42,7 @@ impl AgentTags {
 
 /// Which agents a subscriber may hear. All others do not exist for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hears {
+pub enum HearingScope {
     /// Every agent.
     #[default]
     All,
@@ -50,12 +50,12 @@ pub enum Hears {
     Tagged(AgentTags),
 }
 
-impl Hears {
+impl HearingScope {
     /// Whether the subscriber may hear an agent with these tags.
     pub fn includes(&self, tags: &AgentTags) -> bool {
         match self {
-            Hears::All => true,
-            Hears::Tagged(wanted) => wanted.shares_one_with(tags),
+            HearingScope::All => true,
+            HearingScope::Tagged(wanted) => wanted.shares_one_with(tags),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Hears {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// The principal that owns the session.
-    pub principal: Principal,
+    pub principal: PrincipalNumber,
     /// The tags of the agent, which decide which subscribers hear the event.
     pub tags: AgentTags,
     /// The event as it was admitted.
@@ -115,11 +115,11 @@ pub struct Subscription {
     /// The id of the subscription.
     pub subscription_id: SubscriptionId,
     /// The principal that owns it.
-    pub principal: Principal,
+    pub principal: PrincipalNumber,
     /// Whether the principal may answer.
     pub may_reply: bool,
     /// Which agents the subscriber may hear.
-    pub hears: Hears,
+    pub hears: HearingScope,
     /// The version that the subscriber speaks.
     pub aaep_version: aaep::Version,
     /// All capabilities requested so far.

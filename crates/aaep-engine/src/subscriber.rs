@@ -1,6 +1,6 @@
 //! The subscriber's side of the rules: one subscription as the listening program sees it.
 //!
-//! A [`Subscriber`] takes the messages of a producer one by one and reports what is new, what
+//! A [`SubscriberRules`] takes the messages of a producer one by one and reports what is new, what
 //! changed and what the producer did wrong. It hears every event once (§3.2.3, §9.5.2), follows
 //! sessions, keeps the asks that wait for a person (chapter 6), and makes at most one reply to
 //! each. It survives any input: unknown types and extensions are passed on (§3.2.2, §3.4.3,
@@ -48,13 +48,15 @@ use text::SubscriberTexts;
 
 pub use asks::{
     ANSWERED_KEPT_SECONDS, MAX_ANSWERED, MAX_CLOSED_ASKS, MAX_OPEN_ASK_BYTES, MAX_OPEN_ASKS,
-    OpenAsk, WhyWithdrawn,
+    UnsettledAsk, WhyWithdrawn,
 };
-pub use change::{Change, Heard, Received};
+pub use change::{HeardMessage, Received, SubscriberChange};
 pub use handshake::{HowEnded, IN_FLIGHT_US};
 pub use reply::{CannotReply, ClarificationDetails, ConfirmationDetails, NotAllowed};
 pub use seen::MAX_EVENT_IDS;
-pub use sessions::{Ending, MAX_NAME_CHARS, MAX_RUNNING_TOOLS, MAX_SESSIONS, RunningTool, Session};
+pub use sessions::{
+    MAX_NAME_CHARS, MAX_RUNNING_TOOLS, MAX_SESSIONS, RunningTool, Session, SessionEnding,
+};
 pub use terms::CannotAsk;
 pub use text::{MAX_TEXT_BYTES, MAX_TEXTS, MAX_TEXTS_BYTES, Text};
 pub use violation::SubscriberViolation;
@@ -74,7 +76,7 @@ pub struct SubscriberConfig {
 
 /// One subscription as the subscriber sees it.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct SubscriberRules {
     config: SubscriberConfig,
     standing: SubscriptionState,
     seen: SeenEvents,
@@ -87,10 +89,10 @@ pub struct Subscriber {
     last_event_id: Option<EventId>,
 }
 
-impl Subscriber {
+impl SubscriberRules {
     /// A subscriber that has heard nothing.
     pub fn new(config: SubscriberConfig) -> Self {
-        Subscriber {
+        SubscriberRules {
             config,
             standing: SubscriptionState::New,
             seen: SeenEvents::default(),
@@ -125,13 +127,13 @@ impl Subscriber {
     }
 
     /// Does what is due: asks that nobody answered in time expire.
-    pub fn tick(&mut self, now: Now) -> Vec<Change> {
+    pub fn tick(&mut self, now: Now) -> Vec<SubscriberChange> {
         let mut changes = Vec::new();
         self.asks.tick(now, &mut changes);
         changes
     }
 
-    /// When to call [`Subscriber::tick`] again, in microseconds on the monotonic clock.
+    /// When to call [`SubscriberRules::tick`] again, in microseconds on the monotonic clock.
     pub fn deadline(&self) -> Option<u64> {
         self.asks.deadline()
     }
@@ -148,7 +150,7 @@ impl Subscriber {
     }
 
     /// The asks that wait for the person, by token.
-    pub fn open_asks(&self) -> impl Iterator<Item = &OpenAsk> {
+    pub fn open_asks(&self) -> impl Iterator<Item = &UnsettledAsk> {
         self.asks.open()
     }
 
@@ -203,7 +205,7 @@ impl Subscriber {
             EventSighting::First => {}
             EventSighting::Repeated => {
                 self.reopen(now, &event, size, out);
-                out.heard = Some(Heard::Repeated(event.envelope.event_id));
+                out.heard = Some(HeardMessage::Repeated(event.envelope.event_id));
                 return;
             }
             EventSighting::Reused => {
@@ -213,7 +215,7 @@ impl Subscriber {
         }
         self.last_event_id = Some(event.envelope.event_id.clone());
         self.follow(now, &event, delivery.as_ref(), size, out);
-        out.heard = Some(Heard::Event(event));
+        out.heard = Some(HeardMessage::Event(event));
     }
 
     /// Checks that the event keeps to the terms. After a change, the earlier terms still count for
@@ -284,7 +286,7 @@ impl Subscriber {
         out.violations.extend(violations);
         if let Some(gap) = delivery.and_then(|delivery| delivery.gap.as_ref()) {
             let (after, missed) = (gap.after_event_id.clone(), gap.missed);
-            out.changes.push(Change::Gap { session_id: id.clone(), after, missed });
+            out.changes.push(SubscriberChange::Gap { session_id: id.clone(), after, missed });
         }
         if let Payload::OutputStreaming(chunk) = &event.payload {
             self.texts.take(id, chunk);
@@ -312,7 +314,7 @@ impl Subscriber {
         if !names_one && has_gone_on(event) {
             let agent_id = &event.envelope.producer.agent_id;
             let is_paced = self.terms().is_some_and(|it| it.max_events_per_second.is_some());
-            let is_meant = |ask: &OpenAsk| {
+            let is_meant = |ask: &UnsettledAsk| {
                 ask.session_id == *id
                     && ask.event.envelope.producer.agent_id == *agent_id
                     && is_after(event, &ask.event, is_paced)
@@ -377,7 +379,7 @@ impl Subscriber {
         let asking = || self.asks.open().map(|ask| &ask.session_id).collect();
         for session_id in self.sessions.make_room(asking) {
             self.texts.forget(&session_id);
-            out.changes.push(Change::SessionForgotten { session_id });
+            out.changes.push(SubscriberChange::SessionForgotten { session_id });
         }
     }
 }

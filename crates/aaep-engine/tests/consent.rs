@@ -171,7 +171,7 @@ fn an_agent_does_not_speak_for_the_hub() {
         let text = Json::Object(draft).to_string();
         let reading = aaep::read(text.as_bytes(), aaep::Mode::Tolerant);
         let Some(aaep::Message::Event(event)) = reading.message else { panic!("{text}") };
-        let outputs = world.handle(aaep_engine::Input::Publish {
+        let outputs = world.handle(aaep_engine::EngineInput::Publish {
             principal: AGENT,
             tags: aaep_engine::AgentTags::default(),
             event,

@@ -4,13 +4,13 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Input, MAX_SESSIONS};
+use aaep_engine::{EngineInput, MAX_SESSIONS};
 use serde_json::json;
 use support::*;
 
 fn delete(world: &mut World, session_id: &str) {
     let session_id = aaep::SessionId::parse(session_id).expect("an id");
-    world.handle(Input::DeleteSession { session_id });
+    world.handle(EngineInput::DeleteSession { session_id });
 }
 
 fn expect_only_sess_2_and_one_gap(heard: &[Heard]) {

@@ -4,7 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Config, MAX_UNITS};
+use aaep_engine::{EngineConfig, MAX_UNITS};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -148,7 +148,7 @@ fn whoever_is_cut_off_in_the_middle_goes_on_there() {
 #[test]
 fn of_very_many_sessions_a_newcomer_hears_a_part_at_a_time_and_what_happens_after_them() {
     let sessions_per_principal = 3 * AT_A_TIME;
-    let config = Config { sessions_per_principal, ..Config::new(offer(), [7; 32]) };
+    let config = EngineConfig { sessions_per_principal, ..EngineConfig::new(offer(), [7; 32]) };
     let mut world = World::with(config);
     let sessions = 3 * AT_A_TIME;
     (0..sessions).for_each(|number| drop(world.start(&format!("sess_{number:03}"))));

@@ -4,7 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Config, MAX_UNITS, Output};
+use aaep_engine::{EngineConfig, MAX_UNITS, Output};
 use serde_json::json;
 use support::*;
 
@@ -133,7 +133,7 @@ fn who_was_away_for_longer_than_the_history_reaches_back_is_told_of_the_gap() {
             world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
         }
     };
-    let config = Config { memory_bytes: 4 << 20, ..Config::new(offer(), [7; 32]) };
+    let config = EngineConfig { memory_bytes: 4 << 20, ..EngineConfig::new(offer(), [7; 32]) };
     let mut world = World::with(config);
     let one = world.listen(1, everything());
     world.start(SESSION);

@@ -7,7 +7,7 @@ use aaep::extension::DecidedBy;
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{Config, EndReason, Hears, Input, Output, Resolution};
+use aaep_engine::{EndReason, EngineConfig, EngineInput, HearingScope, Output, Resolution};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -21,13 +21,13 @@ fn answer(world: &mut World, door: Door, version: &str, wishes: Json) -> Vec<Out
     });
     document["capabilities"] = wishes;
     let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
-    let (principal, may_reply, hears, resume) = (1, true, Hears::All, None);
-    world.handle(Input::Subscribe { principal, door, may_reply, hears, request, resume })
+    let (principal, may_reply, hears, resume) = (1, true, HearingScope::All, None);
+    world.handle(EngineInput::Subscribe { principal, door, may_reply, hears, request, resume })
 }
 
 #[test]
 fn a_request_is_granted_with_terms_no_wider_than_asked() {
-    let mut config = Config::new(offer(), [7; 32]);
+    let mut config = EngineConfig::new(offer(), [7; 32]);
     config.offer.max_events_per_second = Some(4);
     let mut world = World::with(config);
     let wishes = json!({
@@ -64,7 +64,7 @@ fn every_reason_to_turn_someone_away_has_its_code_and_leaves_nothing_behind() {
         (Door::Open, "1.0.0", reserved, ReasonCode::CapabilitiesIncompatible),
         (Door::Open, "1.0.0", json!({ "languages": ["fr"] }), ReasonCode::CapabilitiesIncompatible),
     ];
-    let mut config = Config::new(offer(), [7; 32]);
+    let mut config = EngineConfig::new(offer(), [7; 32]);
     config.offer.only_offered_languages = true;
     let mut world = World::with(config);
     world.start(SESSION);
@@ -80,7 +80,7 @@ fn every_reason_to_turn_someone_away_has_its_code_and_leaves_nothing_behind() {
 
 #[test]
 fn a_full_house_takes_nobody_until_someone_leaves() {
-    let mut config = Config::new(offer(), [7; 32]);
+    let mut config = EngineConfig::new(offer(), [7; 32]);
     config.offer.max_concurrent_subscriptions = 2;
     let mut world = World::with(config);
     let one = world.listen(1, json!({}));
@@ -140,7 +140,7 @@ fn a_producer_that_ends_a_subscription_says_so_first() {
         let one = world.listen(1, everything());
         world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
         world.take(&one);
-        let outputs = world.handle(Input::End { subscriber: one.key, reason });
+        let outputs = world.handle(EngineInput::End { subscriber: one.key, reason });
         let said = outputs.iter().position(|it| {
             matches!(it, Output::Ended { subscriber, message } if *subscriber == one.key
                 && message.subscription_id == one.id
@@ -154,7 +154,7 @@ fn a_producer_that_ends_a_subscription_says_so_first() {
         world.fail(SESSION);
         assert!(world.heard(&one).is_empty());
         assert_eq!(world.reconnect(&one, None), [Output::NoSuchSubscription]);
-        assert_eq!(world.handle(Input::End { subscriber: one.key, reason }), []);
+        assert_eq!(world.handle(EngineInput::End { subscriber: one.key, reason }), []);
     }
 }
 
@@ -164,7 +164,7 @@ fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
     let one = world.listen(1, everything());
     world.disconnect(&one);
     let reason = EndReason::AccessEnded;
-    let outputs = world.handle(Input::End { subscriber: one.key, reason });
+    let outputs = world.handle(EngineInput::End { subscriber: one.key, reason });
     assert!(!outputs.iter().any(|it| matches!(it, Output::Ended { .. })));
     assert!(outputs.contains(&Output::Closed { subscriber: one.key }));
     assert_eq!(world.engine.subscriptions(), 0);

@@ -3,15 +3,15 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Config, Output, Refusal};
+use aaep_engine::{EngineConfig, Output, Refusal};
 use serde_json::json;
 use support::*;
 
-fn little() -> Config {
-    Config {
+fn little() -> EngineConfig {
+    EngineConfig {
         memory_bytes: 256 * 1024,
         memory_bytes_per_principal: 64 * 1024,
-        ..Config::new(offer(), [7; 32])
+        ..EngineConfig::new(offer(), [7; 32])
     }
 }
 
@@ -79,7 +79,7 @@ fn text_that_was_told_before_it_left_memory_is_missed_by_nobody() {
 
 #[test]
 fn who_goes_on_without_a_subscription_is_told_that_a_session_is_gone_since() {
-    let mut world = World::with(Config { keep_ended_us: 1_000_000, ..little() });
+    let mut world = World::with(EngineConfig { keep_ended_us: 1_000_000, ..little() });
     let one = world.listen(1, everything());
     world.start(SESSION);
     let last = last_id(&world.take(&one));

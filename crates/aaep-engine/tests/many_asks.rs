@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use aaep::extension::DecidedBy;
-use aaep_engine::{Input, Output, Refusal, Resolution};
+use aaep_engine::{EngineInput, Output, Refusal, Resolution};
 use serde_json::json;
 use support::*;
 
@@ -51,7 +51,7 @@ fn each_question_is_due_at_its_own_moment_whatever_becomes_of_the_others() {
     while let Some(at) = world.engine.deadline() {
         assert_eq!(Some(at), due.values().min().copied());
         world.jump_us(at - world.now.monotonic_us);
-        let outputs = world.handle(Input::Tick);
+        let outputs = world.handle(EngineInput::Tick);
         let over: Vec<_> = resolved(&outputs);
         assert!(!over.is_empty());
         for (token, resolution, by) in over {
@@ -73,7 +73,7 @@ fn a_long_countdown_and_short_questions_do_not_hide_each_other() {
     while let Some(at) = world.engine.deadline() {
         moments.push((at - asked_us) / SECOND);
         world.jump_us(at - world.now.monotonic_us);
-        world.handle(Input::Tick);
+        world.handle(EngineInput::Tick);
     }
     assert_eq!(moments, [20, 50, 90, 100]);
     let told = world.heard(&person).iter().filter(|it| it.kind() == "progress.updated").count();
@@ -127,7 +127,7 @@ fn a_question_goes_on_as_long_as_one_who_was_asked_is_there() {
     let third = world.listen(3, everything());
     ask(&mut world, SESSION, "rpl_2", 300);
     world.close(&one);
-    world.handle(Input::Disconnect { subscriber: third.key });
+    world.handle(EngineInput::Disconnect { subscriber: third.key });
     assert_eq!(world.engine.open_asks(), 2);
     assert!(resolved(&world.close(&other)).is_empty(), "one is just away");
     let over = world.pass_s(11);

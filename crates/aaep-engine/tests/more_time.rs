@@ -5,7 +5,7 @@ mod support;
 
 use aaep::SubscriptionId;
 use aaep::extension::{Deadline, DecidedBy};
-use aaep_engine::{Audit, Input, Output, ReplyRefusal, Resolution};
+use aaep_engine::{Audit, EngineInput, Output, ReplyRefusal, Resolution};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -33,27 +33,27 @@ fn ask(world: &mut World, timeout_seconds: u64, most_seconds: Option<u64>) -> Ve
     world.say("awaiting.confirmation", fields)
 }
 
-fn presented(who: &Subscriber) -> Input {
-    Input::Presented {
+fn presented(who: &Subscriber) -> EngineInput {
+    EngineInput::Presented {
         principal: who.principal,
         subscription_id: who.id.clone(),
         reply_token: token("rpl_1"),
     }
 }
 
-fn extend(who: &Subscriber, by_seconds: u64) -> Input {
+fn extend(who: &Subscriber, by_seconds: u64) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    Input::Extend { principal, subscription_id, reply_token: token("rpl_1"), by_seconds }
+    EngineInput::Extend { principal, subscription_id, reply_token: token("rpl_1"), by_seconds }
 }
 
-fn pause(who: &Subscriber) -> Input {
+fn pause(who: &Subscriber) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    Input::Pause { principal, subscription_id, reply_token: token("rpl_1") }
+    EngineInput::Pause { principal, subscription_id, reply_token: token("rpl_1") }
 }
 
-fn resume(who: &Subscriber) -> Input {
+fn resume(who: &Subscriber) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    Input::Resume { principal, subscription_id, reply_token: token("rpl_1") }
+    EngineInput::Resume { principal, subscription_id, reply_token: token("rpl_1") }
 }
 
 /// What the audit log has of a wish: how much time is left, or why it did not count. The sender
@@ -100,7 +100,7 @@ fn ends_after(world: &mut World) -> (u64, Vec<(String, Resolution, DecidedBy)>) 
     let began_us = world.now.monotonic_us;
     while let Some(at) = world.engine.deadline().filter(|_| world.engine.open_asks() > 0) {
         world.jump_us(at - world.now.monotonic_us);
-        let outputs = world.handle(Input::Tick);
+        let outputs = world.handle(EngineInput::Tick);
         let settled: Vec<_> = resolved(&outputs)
             .into_iter()
             .map(|(token, how, by)| (token.to_owned(), how, by))
@@ -337,7 +337,8 @@ fn a_paused_question_can_be_answered_and_extended() {
 
 #[test]
 fn who_wants_more_time_or_a_pause_was_presented_the_question() {
-    for (wish, after) in [(extend as fn(&Subscriber, u64) -> Input, 50), (|who, _| pause(who), 200)]
+    for (wish, after) in
+        [(extend as fn(&Subscriber, u64) -> EngineInput, 50), (|who, _| pause(who), 200)]
     {
         let mut world = World::started();
         let one = world.listen(1, patient());
@@ -379,7 +380,8 @@ fn forged_unasked_and_ungranted_wishes_do_not_count() {
     ask(&mut world, 30, Some(300));
     let thief = Subscriber { principal: 99, ..one.clone() };
     let ghost = Subscriber { id: SubscriptionId::parse("sub_ghost").expect("id"), ..one.clone() };
-    for wish in [presented as fn(&Subscriber) -> Input, |who| extend(who, 60), pause, resume] {
+    for wish in [presented as fn(&Subscriber) -> EngineInput, |who| extend(who, 60), pause, resume]
+    {
         for (who, why) in [
             (&thief, ReplyRefusal::NotYourSubscription),
             (&ghost, ReplyRefusal::NotYourSubscription),
@@ -400,10 +402,11 @@ fn a_wish_after_the_end_changes_nothing() {
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(300));
     assert!(replied(&world.confirm(&one, "rpl_1", "accept")));
-    for wish in [presented as fn(&Subscriber) -> Input, |who| extend(who, 60), pause, resume] {
+    for wish in [presented as fn(&Subscriber) -> EngineInput, |who| extend(who, 60), pause, resume]
+    {
         assert_eq!(wished(&world.handle(wish(&one))), Err(ReplyRefusal::AlreadySettled));
     }
-    let unknown = Input::Pause {
+    let unknown = EngineInput::Pause {
         principal: one.principal,
         subscription_id: one.id.clone(),
         reply_token: token("rpl_never"),
@@ -412,7 +415,7 @@ fn a_wish_after_the_end_changes_nothing() {
     // At the very moment when time is over it is over.
     world.say("awaiting.confirmation", confirmation("rpl_2", json!({})));
     world.jump_us(30 * SECOND);
-    let late = Input::Extend {
+    let late = EngineInput::Extend {
         principal: one.principal,
         subscription_id: one.id.clone(),
         reply_token: token("rpl_2"),

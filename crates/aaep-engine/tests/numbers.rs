@@ -4,7 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::Resume;
+use aaep_engine::ResumePoint;
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -132,7 +132,7 @@ fn what_was_overtaken_under_other_terms_has_no_number_and_what_follows_is_number
     world.say("tool.invoked", tool(2));
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
-    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let resume = ResumePoint { subscription_id: Some(one.id.clone()), last_event_id: last };
     let again = granted(1, &world.take_over(1, everything(), resume));
     world.say("tool.invoked", tool(3));
     let heard = world.heard(&again);

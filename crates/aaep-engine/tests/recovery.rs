@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution, Resume};
+use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution, ResumePoint};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -183,7 +183,7 @@ fn who_never_heard_of_its_new_id_comes_back_with_the_one_before() {
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
     world.say("tool.invoked", tool(2));
-    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let resume = ResumePoint { subscription_id: Some(one.id.clone()), last_event_id: last };
     let is_complete = |outputs: &[Output]| {
         outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. }))
     };

@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use aaep_engine::{AgentTags, Hears, MAX_UNITS, Output, Resume};
+use aaep_engine::{AgentTags, HearingScope, MAX_UNITS, Output, ResumePoint};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -163,7 +163,7 @@ fn a_new_subscription_that_goes_on_after_an_urgent_event_loses_nothing_that_was_
     world.say("handoff.requested", handoff("Help."));
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
-    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let resume = ResumePoint { subscription_id: Some(one.id.clone()), last_event_id: last };
     let outputs = world.take_over(1, limited(1, json!({})), resume);
     let again = granted(1, &outputs);
     assert_ne!(again.id, one.id);
@@ -180,7 +180,7 @@ fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
     let last = last_id(&world.take(&one));
     world.disconnect(&one);
     world.chunk("three. Four ", 9, false);
-    let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+    let resume = ResumePoint { subscription_id: Some(one.id.clone()), last_event_id: last };
     let outputs = world.take_over(1, json!({ "coalesce_boundaries": ["word"] }), resume);
     assert!(outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. })));
     let again = granted(1, &outputs);
@@ -193,7 +193,7 @@ fn a_new_subscription_takes_the_place_of_the_earlier_one_under_other_terms() {
 #[test]
 fn a_subscriber_hears_only_the_agents_that_it_may() {
     let mut world = World::new();
-    let hears = Hears::Tagged(AgentTags::new(["agent:other".to_owned()]));
+    let hears = HearingScope::Tagged(AgentTags::new(["agent:other".to_owned()]));
     let outputs = world.subscribe(1, hears, json!({}), None);
     let one = granted(1, &outputs);
     let all = world.listen(2, json!({}));

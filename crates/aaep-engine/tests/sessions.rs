@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use aaep::{CoreType, Mode, Severity};
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Config, MAX_SESSIONS, Output, Refusal, is_filled};
+use aaep_engine::{EngineConfig, MAX_SESSIONS, Output, Refusal, is_filled};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -480,7 +480,7 @@ fn an_agent_that_numbers_its_events_numbers_them_all_without_gaps() {
 #[test]
 fn running_sessions_are_never_forgotten_and_ended_ones_make_room() {
     let sessions_per_principal = MAX_SESSIONS + 1;
-    let config = Config { sessions_per_principal, ..Config::new(offer(), [7; 32]) };
+    let config = EngineConfig { sessions_per_principal, ..EngineConfig::new(offer(), [7; 32]) };
     let mut world = World::with(config);
     // A part is kept for principals that have none.
     for number in 0..MAX_SESSIONS - MAX_SESSIONS / 8 {

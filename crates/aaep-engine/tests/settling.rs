@@ -5,7 +5,7 @@
 mod support;
 
 use aaep::extension::DecidedBy;
-use aaep_engine::{Audit, Input, Output, Resolution};
+use aaep_engine::{Audit, EngineInput, Output, Resolution};
 use serde_json::json;
 use support::*;
 
@@ -58,13 +58,16 @@ fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing(
         vec![Output::NoSuchAsk { principal, reply_token: token(text) }]
     };
     for (agent, text) in [(9, "rpl_1"), (AGENT, "rpl_never"), (9, "rpl_never")] {
-        let outputs = world.handle(Input::Withdraw { principal: agent, reply_token: token(text) });
+        let outputs =
+            world.handle(EngineInput::Withdraw { principal: agent, reply_token: token(text) });
         assert_eq!(outputs, no_such(agent, text), "the same answer whatever the reason");
     }
     assert_eq!(world.engine.open_asks(), 1);
-    let outputs = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let outputs =
+        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
-    let again = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let again =
+        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(again, no_such(AGENT, "rpl_1"));
 }
 
@@ -141,7 +144,7 @@ fn a_late_tick_tells_how_much_time_is_really_left_once() {
     ask(&mut world, json!({ "timeout_seconds": 100 }));
     world.take(&one);
     world.jump_us(95 * SECOND);
-    world.handle(Input::Tick);
+    world.handle(EngineInput::Tick);
     let left: Vec<_> = world.heard(&one).iter().map(|it| it.json["eta_ms"].as_u64()).collect();
     assert!(left == [Some(5000)] || left.is_empty(), "{left:?}");
 }
@@ -245,9 +248,11 @@ fn a_question_is_withdrawn_by_its_agent_and_by_nobody_else() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
-    let stranger = world.handle(Input::Withdraw { principal: 9, reply_token: token("rpl_1") });
+    let stranger =
+        world.handle(EngineInput::Withdraw { principal: 9, reply_token: token("rpl_1") });
     assert!(resolved(&stranger).is_empty());
-    let outputs = world.handle(Input::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let outputs =
+        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
     assert!(!replied(&world.confirm(&one, "rpl_1", "accept")), "a withdrawn question takes none");
     let told = notices(world.heard(&one));

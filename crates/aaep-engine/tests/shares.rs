@@ -3,17 +3,17 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{Config, Input, Refusal, Resume, SessionEnd};
+use aaep_engine::{EngineConfig, EngineInput, Refusal, ResumePoint, SessionEnd};
 use serde_json::json;
 use support::*;
 
-fn small() -> Config {
-    Config {
+fn small() -> EngineConfig {
+    EngineConfig {
         sessions_per_principal: 3,
         asks_per_principal: 2,
         memory_bytes: 256 * 1024,
         memory_bytes_per_principal: 64 * 1024,
-        ..Config::new(offer(), [7; 32])
+        ..EngineConfig::new(offer(), [7; 32])
     }
 }
 
@@ -64,7 +64,7 @@ fn memory_stays_within_its_budget_and_a_flood_takes_nobody_elses_history() {
     let mut world = World::with(small());
     let away = world.subscribe(
         5,
-        aaep_engine::Hears::Tagged(aaep_engine::AgentTags::new(["quiet".to_owned()])),
+        aaep_engine::HearingScope::Tagged(aaep_engine::AgentTags::new(["quiet".to_owned()])),
         everything(),
         None,
     );
@@ -93,7 +93,7 @@ fn memory_stays_within_its_budget_and_a_flood_takes_nobody_elses_history() {
 
 #[test]
 fn an_audience_costs_nothing_while_nobody_in_it_listens() {
-    let mut world = World::with(Config::new(offer(), [7; 32]));
+    let mut world = World::with(EngineConfig::new(offer(), [7; 32]));
     world.start(SESSION);
     world.say("progress.updated", json!({ "progress": { "step": 1 } }));
     let before = world.engine.memory_bytes();
@@ -121,8 +121,8 @@ fn who_comes_back_to_an_audience_that_slept_hears_what_it_missed_and_nothing_twi
         let last = last_id(&world.take(&one));
         world.disconnect(&one);
         world.chunk("of another. A third.", 23, true);
-        world.handle(Input::Tick);
-        let resume = Resume { subscription_id: Some(one.id.clone()), last_event_id: last };
+        world.handle(EngineInput::Tick);
+        let resume = ResumePoint { subscription_id: Some(one.id.clone()), last_event_id: last };
         let outputs = world.take_over(1, wishes, resume);
         let again = granted(1, &outputs);
         world.pass_s(2);
@@ -152,7 +152,7 @@ fn a_session_without_a_word_ends_and_its_tools_and_text_with_it() {
     let session_id = silent[0].clone();
     world.take(&person);
     let why = SessionEnd::Silent { after_us };
-    world.handle(Input::EndSession { session_id: session_id.clone(), why });
+    world.handle(EngineInput::EndSession { session_id: session_id.clone(), why });
     let heard = world.take(&person);
     assert_eq!(kinds(&heard), ["output.streaming", "session.errored"]);
     let words = "Ended without a word: nothing came from the agent for 24 hours.";
@@ -171,7 +171,7 @@ fn a_session_with_an_open_question_is_not_silent_and_ending_it_withdraws_the_que
     world.jump_us(3600 * SECOND);
     assert!(world.engine.silent_sessions(world.now, 3600 * SECOND).is_empty());
     let session_id = aaep::SessionId::parse(SESSION).expect("id");
-    let outputs = world.handle(Input::EndSession { session_id, why: SessionEnd::ByHand });
+    let outputs = world.handle(EngineInput::EndSession { session_id, why: SessionEnd::ByHand });
     let by: Vec<_> = resolved(&outputs).into_iter().map(|(_, outcome, _)| outcome).collect();
     assert_eq!(by, [aaep_engine::Resolution::Withdrawn]);
 }
@@ -224,10 +224,10 @@ fn what_a_session_takes_beside_its_history_is_counted() {
 
 #[test]
 fn whoever_has_no_session_and_no_question_finds_room_for_one() {
-    let config = Config {
+    let config = EngineConfig {
         sessions_per_principal: aaep_engine::MAX_SESSIONS,
         asks_per_principal: aaep_engine::MAX_OPEN_ASKS,
-        ..Config::new(offer(), [7; 32])
+        ..EngineConfig::new(offer(), [7; 32])
     };
     let mut world = World::with(config);
     world.listen(9, everything());
@@ -260,8 +260,9 @@ fn coming_and_going_looks_at_nothing_that_may_not_be_heard() {
     let costs = [1, 40].map(|many| {
         let mut world = World::new();
         let person = world.listen(9, everything());
-        let tagged =
-            |tag: &str| aaep_engine::Hears::Tagged(aaep_engine::AgentTags::new([tag.to_owned()]));
+        let tagged = |tag: &str| {
+            aaep_engine::HearingScope::Tagged(aaep_engine::AgentTags::new([tag.to_owned()]))
+        };
         let start = |session: &str, agent: &str| {
             let fields = json!({ "summary_normal": "Begins.", "producer": { "agent_id": agent } });
             World::draft(session, "session.started", fields)

@@ -48,7 +48,8 @@ pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;
 pub use guard::{Guard, MAX_PRINCIPALS, RequestPermit, SubscriptionPermit};
 pub use jwks::{
-    FetchedJwks, FileJwks, JwksError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS, MIN_REFETCH_US,
+    FetchedJwks, FileJwks, IssuerKeysError, JwksSource, MAX_JWKS_BYTES, MAX_JWKS_KEYS,
+    MIN_REFETCH_US,
 };
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
@@ -57,7 +58,7 @@ pub(crate) use penalty::{CredentialHash, CredentialPenalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, is_person_key, read_person_key};
 pub(crate) use principal::tags_before_owners;
 pub use principal::{
-    HUB_OWNER, Hears, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
+    HUB_OWNER, HeardAgents, MAX_HEARS, MAX_NAME_CHARS, MAX_OWNERS, Principal, Scope, Scopes,
 };
 pub(crate) use request::is_cross_site;
 pub use request::{

@@ -20,8 +20,8 @@ mod file;
 mod line;
 mod show;
 
-pub use chain::{Broken, MAX_LINE_BYTES, Verified, Why, verify};
+pub use chain::{Broken, BrokenReason, MAX_LINE_BYTES, VerifiedLog, verify};
 pub(crate) use file::{AdoptError, AdoptedLog, AuditFile, LOG_BROKEN, adopt, look, set_aside};
+pub use line::{AuditLine, Entry, Hash};
 pub(crate) use line::{ChainHead, details_hash, new_salt};
-pub use line::{Entry, Hash, Line};
 pub use show::{Details, ExportError, Show, Shown, export, show, show_after};

@@ -76,7 +76,7 @@ pub use connections::NewConnection;
 pub use error::HubError;
 pub use legacy::LegacyAnswer;
 pub(crate) use legacy::MAY_NOT_ANSWER;
-pub use posts::{Agent, Instruction, NotInstructed};
+pub use posts::{Agent, AgentInstruction, NotInstructed};
 use publish::EventDraft;
 pub use publish::Published;
 pub(crate) use reading::{MalformedRequest, SubscriberMessage, read_subscriber};
@@ -84,10 +84,10 @@ pub use refused::Refused;
 pub(crate) use sessions::{GivenAnswer, RunningSession};
 pub use sessions::{SessionInfo, SessionPage};
 pub use settlement::Settlement;
-pub use subscribers::Told;
+pub use subscribers::MessageOutcome;
 pub(crate) use subscribers::rejected_by_limit;
 pub use violations::to_json as violations_to_json;
-pub use waiting::{AskCursor, WaitingAsk};
+pub use waiting::{AskCursor, ListedAsk};
 
 use crate::access::{Guard, Principal};
 use crate::bounds::MAX_AGENT_ID_BYTES;
@@ -128,7 +128,7 @@ struct RunningParts {
 
 /// The state of an agent's ask.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AskState {
+pub struct PublishedAskState {
     /// The event that asked.
     pub event_id: EventId,
     /// Its session.
@@ -188,7 +188,7 @@ impl Hub {
         principal: &Principal,
         reply_token: &ReplyToken,
         wait: Duration,
-    ) -> Result<AskState, HubError> {
+    ) -> Result<PublishedAskState, HubError> {
         let (who, token) = (principal.clone(), reply_token.clone());
         let find = move |owner: &mut EngineOwner| {
             let number = owner.principal_number(&who).ok()?;
@@ -216,17 +216,21 @@ impl Hub {
             None => None,
         };
         let (event_id, session_id) = (asked.event_id, asked.session_id);
-        Ok(AskState { event_id, session_id, ends_unix_us, settlement })
+        Ok(PublishedAskState { event_id, session_id, ends_unix_us, settlement })
     }
 
-    async fn settled(&self, principal: u64, token: &ReplyToken) -> Result<AskState, HubError> {
+    async fn settled(
+        &self,
+        principal: u64,
+        token: &ReplyToken,
+    ) -> Result<PublishedAskState, HubError> {
         let (reader, token) = (self.shared.reader.clone(), token.clone());
         let found =
             tokio::task::spawn_blocking(move || publish::settled(&reader, principal, &token));
         let found = found.await.map_err(|_| HubError::Stopped)?;
         let found = found.map_err(|error| HubError::NotStored { why: Some(error.to_string()) })?;
         let (asked, settlement) = found.ok_or(HubError::NoSuchAsk)?;
-        Ok(AskState {
+        Ok(PublishedAskState {
             event_id: asked.event_id,
             session_id: asked.session_id,
             ends_unix_us: None,
@@ -281,7 +285,7 @@ impl Hub {
         agent_id: &str,
         after: u64,
         wait: Duration,
-    ) -> Result<Vec<Instruction>, HubError> {
+    ) -> Result<Vec<AgentInstruction>, HubError> {
         let ends = tokio::time::Instant::now() + wait;
         loop {
             let (who, name) = (principal.clone(), agent_id.to_owned());
@@ -331,7 +335,11 @@ impl Hub {
     }
 
     /// Handles a message from a subscriber.
-    pub async fn tell(&self, principal: &Principal, message: Message) -> Result<Told, HubError> {
+    pub async fn tell(
+        &self,
+        principal: &Principal,
+        message: Message,
+    ) -> Result<MessageOutcome, HubError> {
         let who = principal.clone();
         let is_reply =
             matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));

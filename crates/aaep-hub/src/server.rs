@@ -43,7 +43,7 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 pub use config::{
-    Config, ConfigFileError, DEFAULT_ADDRESS, HubTable, MAX_CONFIG_BYTES, RetentionTable,
+    ConfigFileError, DEFAULT_ADDRESS, HubConfig, HubTable, MAX_CONFIG_BYTES, RetentionTable,
 };
 pub use daemon::{Daemon, DaemonError, DaemonOptions};
 pub use listen::{ListenError, ListeningSocket};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use aaep::Mode;
 use aaep_transport::Protocol;
 use aaep_transport::framed::{Framing, Messages, NoMessage};
-use aaep_transport::jsonrpc::{MAX_LINE_BYTES, ProducerEnd, Wish};
+use aaep_transport::jsonrpc::{MAX_LINE_BYTES, ProducerEnd, SubscriberLine};
 use aaep_transport::wire::{MAX_MESSAGE_BYTES, PairEnd, pair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::access::Principal;
-use crate::hub::{Hub, HubError, NewConnection, Told, violations_to_json};
+use crate::hub::{Hub, HubError, MessageOutcome, NewConnection, violations_to_json};
 
 /// The most lines that wait to be handled.
 const MAX_WAITING_LINES: usize = 16;
@@ -136,10 +136,10 @@ impl<W: AsyncWrite + Unpin> ParentProcess<W> {
     /// Handles a line from the parent.
     async fn handle_line(&mut self, line: &str) -> Result<(), StdioEnd> {
         match self.end.hear(line) {
-            Wish::Nothing => Ok(()),
-            Wish::Say(line) => self.write(&line).await,
-            Wish::Subscription(message) => self.say(&message).await,
-            Wish::Tell { id, message } => {
+            SubscriberLine::Nothing => Ok(()),
+            SubscriberLine::Say(line) => self.write(&line).await,
+            SubscriberLine::Subscription(message) => self.say(&message).await,
+            SubscriberLine::Tell { id, message } => {
                 let answer = self.tell(&message).await?.to_string();
                 match self.end.answer(id.as_ref(), &answer) {
                     Some(line) => self.write(&line).await,
@@ -168,7 +168,7 @@ impl<W: AsyncWrite + Unpin> ParentProcess<W> {
             return Ok(complaint(error, &why));
         }
         Ok(match told {
-            Told::Instructed(session_id) => {
+            MessageOutcome::Instructed(session_id) => {
                 json!({ "type": "agentvoice:instructed", "session_id": session_id })
             }
             _ => json!({}),

@@ -44,9 +44,9 @@ use aaep::SessionId;
 use aaep_engine::Now;
 use redb::{Durability, WriteTransaction};
 
-pub use asks::{OpenAsk, SettledAsk};
+pub use asks::{SettledAsk, StoredOpenAsk};
 pub use backup::{BackupError, Restored, restore};
-pub use change::{Change, StoredTime};
+pub use change::{StoreChange, StoredTime};
 pub use cursor::SessionCursor;
 pub use ending::EndedSession;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
@@ -55,7 +55,7 @@ pub use open::OpenOptions;
 pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
 pub use recover::{
     MAX_RECOVERED_ENDED_BYTES, MAX_RECOVERED_EVENTS, MAX_RECOVERED_SESSIONS,
-    MAX_RECOVERED_WORDS_BYTES, Recovered, StoredAnswer, StoredSubscription,
+    MAX_RECOVERED_WORDS_BYTES, RecoveredStore, StoredAnswer, StoredSubscription,
 };
 pub use replay::{DamagedEvents, Replay, ReplayedEvent};
 pub use session::{StoredEvent, StoredSession};
@@ -137,12 +137,15 @@ impl Store {
     }
 
     /// Opens the store in a folder, or creates one. No other process can open it meanwhile.
-    pub fn open(folder: &Path, retention: Retention) -> Result<(Store, Recovered), OpenError> {
+    pub fn open(folder: &Path, retention: Retention) -> Result<(Store, RecoveredStore), OpenError> {
         open::open(folder, OpenOptions { retention, begin_new_audit_log: false })
     }
 
     /// The same as [`Store::open`], with all options.
-    pub fn open_with(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
+    pub fn open_with(
+        folder: &Path,
+        options: OpenOptions,
+    ) -> Result<(Store, RecoveredStore), OpenError> {
         open::open(folder, options)
     }
 
@@ -153,7 +156,7 @@ impl Store {
 
     /// Stores all changes or none, and returns when they are on disk. This waits for the disk once, and now and
     /// then once more for the audit file, so pass many changes at a time.
-    pub fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
+    pub fn commit(&mut self, changes: &[StoreChange]) -> Result<(), CommitError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -163,7 +166,9 @@ impl Store {
         }
         let entries: Vec<&Entry> = changes
             .iter()
-            .filter_map(|change| if let Change::Audit(entry) = change { Some(entry) } else { None })
+            .filter_map(
+                |change| if let StoreChange::Audit(entry) = change { Some(entry) } else { None },
+            )
             .collect();
         // The remembered ids stay valid only if this succeeds at once; otherwise they are dropped.
         let newest = Cell::new(std::mem::take(&mut self.newest_ids));
@@ -262,7 +267,7 @@ impl Store {
     /// If there are more than `many` principals, forgets those that nothing refers to any more.
     pub(crate) fn forget_unused_principals(
         &mut self,
-        recovered: &mut Recovered,
+        recovered: &mut RecoveredStore,
         many: u64,
     ) -> Result<(), CommitError> {
         if recovered.principals.len() as u64 <= many {
@@ -278,7 +283,7 @@ impl Store {
     /// deleted. If this cannot be stored, it is still reported, and is found again at the next start.
     pub fn set_aside(
         &mut self,
-        recovered: &Recovered,
+        recovered: &RecoveredStore,
         lost: &[LostSession],
         now_unix_us: i64,
     ) -> Vec<String> {
@@ -320,7 +325,7 @@ impl Store {
     fn transact_with<T>(
         &mut self,
         entries: &[&Entry],
-        changes: Option<&[Change]>,
+        changes: Option<&[StoreChange]>,
         work: impl Fn(&WriteTransaction, &mut StoreCounters) -> Result<T, StoreFault>,
     ) -> Result<T, CommitError> {
         let mut may_retry = true;

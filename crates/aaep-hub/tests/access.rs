@@ -7,8 +7,8 @@ use std::sync::Arc;
 use aaep::handshake::ReasonCode;
 use aaep_engine::Now;
 use aaep_hub::access::{
-    Access, AccessConfig, AccessError, ClientCertificate, Hears, NewToken, Page, Peer, Principal,
-    RequestError, Scope, Scopes, Tokens, may_bind,
+    Access, AccessConfig, AccessError, ClientCertificate, HeardAgents, NewToken, Page, Peer,
+    Principal, RequestError, Scope, Scopes, Tokens, may_bind,
 };
 use aaep_hub::tls::{ClientCertificatePolicy, TlsFiles};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -37,7 +37,7 @@ fn make_token(folder: &Path, scopes: &[Scope]) -> (String, String) {
     let new = NewToken {
         name: "reader".to_owned(),
         scopes: scopes.iter().copied().collect(),
-        hears: Hears::All,
+        hears: HeardAgents::All,
         owners: [].into(),
         speaks_as: [].into(),
         expires: None,
@@ -296,7 +296,7 @@ fn a_client_certificate_says_who_it_is() {
     };
     let ada = come("laptop.example.org").expect("let in");
     assert_eq!((ada.id.as_str(), ada.name.as_str()), ("certificate:Ada", "Ada"));
-    assert_eq!(ada.hears, Hears::only(["builder".to_owned()]).expect("a list"));
+    assert_eq!(ada.hears, HeardAgents::only(["builder".to_owned()]).expect("a list"));
     assert_eq!(come("stranger.example.org"), Err(AccessError::UnknownCertificate));
 }
 

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use aaep::{EventId, ReplyToken, SessionId};
 use aaep_hub::audit::{self, Entry};
 use aaep_hub::store::{
-    Change, CommitError, OpenError, Recovered, ReplayedEvent, Retention, Store, StoredTime,
+    CommitError, OpenError, RecoveredStore, ReplayedEvent, Retention, Store, StoreChange,
+    StoredTime,
 };
 
 /// Tells the child processes below where their store is.
@@ -19,8 +20,8 @@ const FOLDER: &str = "AAEP_TEST_STORE";
 /// How many events each numbered commit has, each in a session of its own.
 const EVENTS: u64 = 3;
 
-fn event(order: u64, session: u64, bytes: usize) -> Change {
-    Change::Event {
+fn event(order: u64, session: u64, bytes: usize) -> StoreChange {
+    StoreChange::Event {
         order,
         session_id: SessionId::parse(&format!("sess_{session}")).expect("digits"),
         event_id: EventId::parse(&format!("evt_{order:016x}")).expect("digits"),
@@ -34,12 +35,12 @@ fn event(order: u64, session: u64, bytes: usize) -> Change {
 }
 
 /// The commit with this number: three events, a question that settles the one before, an entry.
-fn numbered(number: u64) -> Vec<Change> {
+fn numbered(number: u64) -> Vec<StoreChange> {
     let token = |number: u64| ReplyToken::parse(&format!("rpl_{number}")).expect("digits");
     let session_id = SessionId::parse("sess_0").expect("digits");
-    let mut changes: Vec<Change> =
+    let mut changes: Vec<StoreChange> =
         (0..EVENTS).map(|at| event(number * EVENTS + at, at, 500)).collect();
-    changes.push(Change::AskOpened {
+    changes.push(StoreChange::AskOpened {
         reply_token: token(number),
         session_id: session_id.clone(),
         time: StoredTime {
@@ -52,13 +53,13 @@ fn numbered(number: u64) -> Vec<Change> {
         },
     });
     if number > 0 {
-        changes.push(Change::AskSettled {
+        changes.push(StoreChange::AskSettled {
             reply_token: token(number - 1),
             unix_us: 0,
             resolution: b"1".as_slice().into(),
         });
     }
-    changes.push(Change::Audit(Entry {
+    changes.push(StoreChange::Audit(Entry {
         unix_us: 0,
         kind: "asked",
         session_id: Some(session_id),
@@ -96,7 +97,7 @@ fn commit_until_killed() {
 }
 
 /// How many whole commits are there; panics at half a one.
-fn whole_commits(folder: &Path, recovered: &Recovered, store: &Store) -> u64 {
+fn whole_commits(folder: &Path, recovered: &RecoveredStore, store: &Store) -> u64 {
     assert_eq!(recovered.next_order % EVENTS, 0, "half a commit");
     let commits = recovered.next_order / EVENTS;
     let order = |event| match event {
@@ -227,7 +228,7 @@ fn deleting_makes_room_on_a_disk_that_is_really_full() {
         let first = number;
         loop {
             let mut changes = vec![event(order, number, 50_000)];
-            changes.push(Change::SessionEnded { session_id: name(number), unix_us: 1 });
+            changes.push(StoreChange::SessionEnded { session_id: name(number), unix_us: 1 });
             match store.commit(&changes) {
                 Ok(()) => {}
                 Err(error) => {
@@ -273,9 +274,10 @@ fn a_large_store_takes_little_memory() {
     let (mut store, _) = Store::open(folder.path(), Retention::default()).expect("opened");
     for session in 0..100 {
         let orders = session * 4000..(session + 1) * 4000;
-        let mut changes: Vec<Change> = orders.map(|order| event(order, session, 1000)).collect();
+        let mut changes: Vec<StoreChange> =
+            orders.map(|order| event(order, session, 1000)).collect();
         let session_id = SessionId::parse(&format!("sess_{session}")).expect("digits");
-        changes.push(Change::SessionEnded { session_id, unix_us: 1 });
+        changes.push(StoreChange::SessionEnded { session_id, unix_us: 1 });
         store.commit(&changes).expect("stored");
     }
     drop(store);
@@ -310,7 +312,7 @@ fn measure_durable_commits() {
             let mut order = 0;
             for round in 0..2 * ROUNDS {
                 let name = u64::from(round / 100) * sessions;
-                let changes: Vec<Change> =
+                let changes: Vec<StoreChange> =
                     (order..order + group).map(|it| event(it, name + it % sessions, 500)).collect();
                 order += group;
                 let begun = Instant::now();

@@ -8,7 +8,7 @@ mod said;
 use std::collections::VecDeque;
 
 use aaep::{Event, Message, Mode, ReplyToken};
-use aaep_engine::{AgentTags, Input, Principal, Resolution};
+use aaep_engine::{AgentTags, EngineInput, PrincipalNumber, Resolution};
 use serde_json::{Value, json};
 
 use crate::rng::SeededRng;
@@ -32,7 +32,7 @@ pub enum AgentManner {
 #[derive(Debug)]
 pub struct SimulatedAgent {
     /// The principal under which the hub knows it.
-    pub key: Principal,
+    pub key: PrincipalNumber,
     /// Its name in stories and in its events.
     pub name: String,
     manner: AgentManner,
@@ -62,7 +62,7 @@ struct SimulatedSession {
 
 impl SimulatedAgent {
     /// Creates an agent that has not published anything yet.
-    pub fn new(key: Principal, rng: &mut SeededRng) -> Self {
+    pub fn new(key: PrincipalNumber, rng: &mut SeededRng) -> Self {
         let manner = *rng.pick(&[
             AgentManner::WellBehaved,
             AgentManner::WellBehaved,
@@ -133,7 +133,12 @@ impl SimulatedAgent {
     }
 
     /// Takes the next action.
-    pub fn act(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &mut WorldTruth) -> Vec<Input> {
+    pub fn act(
+        &mut self,
+        unix_us: i64,
+        rng: &mut SeededRng,
+        truth: &mut WorldTruth,
+    ) -> Vec<EngineInput> {
         if self.manner == AgentManner::Wrong && rng.chance(15) {
             return self.blunder(unix_us, rng, truth).into_iter().collect();
         }
@@ -158,7 +163,7 @@ impl SimulatedAgent {
     }
 
     /// Waits for an open ask, until the agent loses patience.
-    fn wait(&mut self, unix_us: i64, rng: &mut SeededRng) -> Option<Vec<Input>> {
+    fn wait(&mut self, unix_us: i64, rng: &mut SeededRng) -> Option<Vec<EngineInput>> {
         let principal = self.key;
         let session = self.session.as_mut()?;
         let (token, turns) = session.waits_for.as_mut()?;
@@ -167,7 +172,7 @@ impl SimulatedAgent {
         if *turns > 40 && rng.chance(3) {
             session.waits_for = None;
             return Some(match rng.below(3) {
-                0 => vec![Input::Withdraw { principal, reply_token }],
+                0 => vec![EngineInput::Withdraw { principal, reply_token }],
                 1 => self.change_state(unix_us, "awaiting_input", "thinking").into_iter().collect(),
                 _ => self.end(unix_us, PlannedEnd::Cancelled).into_iter().collect(),
             });
@@ -179,7 +184,7 @@ impl SimulatedAgent {
     ///
     /// # Panics
     /// Never: a start is valid.
-    pub fn start(&mut self, unix_us: i64, rng: &mut SeededRng) -> Input {
+    pub fn start(&mut self, unix_us: i64, rng: &mut SeededRng) -> EngineInput {
         self.sessions_left -= 1;
         let number = self.count();
         let id = format!("sess_{}x{number}", self.key);
@@ -198,7 +203,12 @@ impl SimulatedAgent {
     }
 
     /// Carries out the next act of the plan.
-    fn next(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &mut WorldTruth) -> Option<Input> {
+    fn next(
+        &mut self,
+        unix_us: i64,
+        rng: &mut SeededRng,
+        truth: &mut WorldTruth,
+    ) -> Option<EngineInput> {
         let number = self.count();
         let is_stopping = self.is_stopping;
         let session = self.session.as_mut()?;
@@ -284,13 +294,13 @@ impl SimulatedAgent {
         }
     }
 
-    fn change_state(&mut self, unix_us: i64, from: &str, to: &str) -> Option<Input> {
+    fn change_state(&mut self, unix_us: i64, from: &str, to: &str) -> Option<EngineInput> {
         let session = self.session.as_mut()?;
         to.clone_into(&mut session.state);
         self.publish(unix_us, "state.changed", json!({"from_state": from, "to_state": to}))
     }
 
-    fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<Input> {
+    fn confirm(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<EngineInput> {
         let token = format!("rpl_{:04}{number:012}", self.key);
         let (mut words, deed) = consent::ask(self, &token, number, rng);
         state_maximum(&mut words, rng);
@@ -301,7 +311,7 @@ impl SimulatedAgent {
         self.publish(unix_us, "awaiting.confirmation", words)
     }
 
-    fn clarify(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<Input> {
+    fn clarify(&mut self, unix_us: i64, number: u64, rng: &mut SeededRng) -> Option<EngineInput> {
         let token = format!("rpl_{:04}{number:012}", self.key);
         let mut words = json!({"question": format!("Which train, {}?", self.name),
             "reply_token": token, "timeout_seconds": *rng.pick(&[2, 5, 15]), "urgency": "critical"});
@@ -324,7 +334,7 @@ impl SimulatedAgent {
         }
     }
 
-    fn end(&mut self, unix_us: i64, end: PlannedEnd) -> Option<Input> {
+    fn end(&mut self, unix_us: i64, end: PlannedEnd) -> Option<EngineInput> {
         let (name, words) = match end {
             PlannedEnd::Completed => ("session.completed", json!({"summary_normal": "Done."})),
             PlannedEnd::Errored => (
@@ -343,13 +353,18 @@ impl SimulatedAgent {
     }
 
     /// Publishes something that the hub must refuse, or at least survive.
-    fn blunder(&mut self, unix_us: i64, rng: &mut SeededRng, truth: &WorldTruth) -> Option<Input> {
+    fn blunder(
+        &mut self,
+        unix_us: i64,
+        rng: &mut SeededRng,
+        truth: &WorldTruth,
+    ) -> Option<EngineInput> {
         let number = self.count();
         if let Some(event) = self.said.last().filter(|_| rng.chance(30)) {
             // The same event again, from this agent or from another one.
             let principal = if rng.chance(50) { self.key } else { self.key + 1 };
             let tags = AgentTags::default();
-            return Some(Input::Publish { principal, tags, event: Box::new(event.clone()) });
+            return Some(EngineInput::Publish { principal, tags, event: Box::new(event.clone()) });
         }
         match rng.below(5) {
             0 => {
@@ -383,7 +398,7 @@ impl SimulatedAgent {
     }
 
     /// Builds an event of this agent, and reads it as strictly as a hub does.
-    fn publish(&mut self, unix_us: i64, name: &str, mut words: Value) -> Option<Input> {
+    fn publish(&mut self, unix_us: i64, name: &str, mut words: Value) -> Option<EngineInput> {
         let number = self.count();
         self.last_ms = self.last_ms.max(unix_us / 1000);
         let moment = aaep::Timestamp::from_unix_ms(self.last_ms).expect("a moment of our time");
@@ -408,7 +423,7 @@ impl SimulatedAgent {
             self.said.truncate(3);
             self.said.insert(0, (*event).clone());
         }
-        Some(Input::Publish { principal: self.key, tags: AgentTags::default(), event })
+        Some(EngineInput::Publish { principal: self.key, tags: AgentTags::default(), event })
     }
 
     fn count(&mut self) -> u64 {

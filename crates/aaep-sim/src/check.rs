@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use aaep::extension::Delivery;
 use aaep::{Event, SessionId};
-use aaep_engine::{Engine, Frame, Input, Now, Output, Record};
+use aaep_engine::{Engine, EngineInput, Frame, Now, Output, Record};
 
 use crate::truth::{SubscriberPresence, UnderstoodTerms, WorldTruth};
 
@@ -51,7 +51,7 @@ pub struct HubStep<'a> {
     /// When the hub handled the input.
     pub now: Now,
     /// The input.
-    pub input: &'a Input,
+    pub input: &'a EngineInput,
     /// The outputs of the hub.
     pub outputs: &'a [Output],
     /// The events that the hub sent, in order.
@@ -88,7 +88,7 @@ impl HubStep<'_> {
     /// The session that this step deleted, if any.
     pub fn deleted(&self) -> Option<&SessionId> {
         match self.input {
-            Input::DeleteSession { session_id } => Some(session_id),
+            EngineInput::DeleteSession { session_id } => Some(session_id),
             _ => None,
         }
     }

@@ -2,12 +2,12 @@
 
 use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
 use aaep_engine::terms::Offer;
-use aaep_engine::{Config, Engine, Input, Now, Output};
+use aaep_engine::{Engine, EngineConfig, EngineInput, Now, Output};
 
 /// Handles inputs as the engine does.
 pub trait WorldHub {
     /// Handles an input and returns the outputs that follow from it.
-    fn handle(&mut self, now: Now, input: Input) -> Vec<Output>;
+    fn handle(&mut self, now: Now, input: EngineInput) -> Vec<Output>;
     /// When the hub wants its next tick.
     fn deadline(&self) -> Option<u64>;
     /// The bytes that the hub holds for histories and logs.
@@ -18,7 +18,7 @@ pub trait WorldHub {
 }
 
 impl WorldHub for Engine {
-    fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+    fn handle(&mut self, now: Now, input: EngineInput) -> Vec<Output> {
         Engine::handle(self, now, input)
     }
 
@@ -74,7 +74,7 @@ pub fn is_cramped(seed: u64) -> bool {
 ///
 /// # Panics
 /// Never: the strings of the offer are valid constants.
-pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Config {
+pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> EngineConfig {
     const RIGHT: &str = "a constant of the right form";
     let offer = Offer {
         producer: Producer::new("world"),
@@ -97,7 +97,7 @@ pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Conf
     let mut secret = [0; 32];
     secret[..8].copy_from_slice(&seed.to_le_bytes());
     secret[8] = starts;
-    Config {
+    EngineConfig {
         resume_grace_us: GRACE_US,
         keep_subscription_us: KEEP_US,
         at_a_time: at_a_time(seed),
@@ -105,6 +105,6 @@ pub fn config(seed: u64, starts: u8, max_events_per_second: Option<u64>) -> Conf
         memory_bytes_per_principal: memory_bytes(seed) / 4,
         sessions_per_principal: SESSIONS_PER_PRINCIPAL,
         keep_ended_us: 1_000_000 * (1 + seed % 30),
-        ..Config::new(offer, secret)
+        ..EngineConfig::new(offer, secret)
     }
 }

@@ -10,7 +10,7 @@ mod kill;
 mod shares;
 mod words;
 
-use aaep_engine::{Engine, Input, Now, Output};
+use aaep_engine::{Engine, EngineInput, Now, Output};
 
 use crate::hub::WorldHub;
 
@@ -28,12 +28,12 @@ pub struct SabotageCase {
 /// Changes the inputs or the outputs of an engine.
 pub(crate) trait EngineSaboteur {
     /// Changes an input before the engine handles it.
-    fn before(&mut self, _: Now, input: Input) -> Input {
+    fn before(&mut self, _: Now, input: EngineInput) -> EngineInput {
         input
     }
 
     /// Changes the outputs.
-    fn after(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>);
+    fn after(&mut self, now: Now, input: &EngineInput, outputs: &mut Vec<Output>);
 
     /// Notes that the hub was killed and started again.
     fn killed(&mut self) {}
@@ -211,7 +211,7 @@ struct SabotagedEngine {
 }
 
 impl WorldHub for SabotagedEngine {
-    fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
+    fn handle(&mut self, now: Now, input: EngineInput) -> Vec<Output> {
         let input = self.saboteur.before(now, input);
         let mut outputs = self.engine.handle(now, input.clone());
         self.saboteur.after(now, &input, &mut outputs);

@@ -14,7 +14,7 @@ use aaep::{
     ReplyToken, SubscriptionId, Timestamp, TypePattern, Uri, Verbosity, Version,
 };
 use aaep_engine::terms::Door;
-use aaep_engine::{Hears, Input, Principal, Resume};
+use aaep_engine::{EngineInput, HearingScope, PrincipalNumber, ResumePoint};
 
 use crate::check::DeliveredEvent;
 use crate::rng::SeededRng;
@@ -48,7 +48,7 @@ pub struct SimulatedSubscriber {
     /// Its name in stories.
     pub name: String,
     /// The principal under which the hub knows it.
-    pub principal: Principal,
+    pub principal: PrincipalNumber,
     /// Whether it may answer asks.
     pub may_reply: bool,
     /// How it behaves.
@@ -148,7 +148,7 @@ impl SimulatedSubscriber {
     ///
     /// # Panics
     /// Never: the version is a valid constant.
-    pub fn subscribe(&self, door: Door) -> Input {
+    pub fn subscribe(&self, door: Door) -> EngineInput {
         let request = SubscriptionRequest {
             aaep_version: Version::parse("1.0.0").expect(RIGHT),
             subscriber_id: self.name.clone(),
@@ -164,19 +164,19 @@ impl SimulatedSubscriber {
         let subscription_id = self.earlier.clone().filter(|_| !self.epoch.is_multiple_of(4));
         let last_event_id = self.last.clone();
         let resume = (subscription_id.is_some() || last_event_id.is_some())
-            .then_some(Resume { subscription_id, last_event_id });
-        Input::Subscribe {
+            .then_some(ResumePoint { subscription_id, last_event_id });
+        EngineInput::Subscribe {
             principal: self.principal,
             door,
             may_reply: self.may_reply,
             request: Box::new(request),
-            hears: Hears::All,
+            hears: HearingScope::All,
             resume,
         }
     }
 
     /// Requests other terms.
-    pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut SeededRng) -> Input {
+    pub fn renegotiate(&mut self, id: &SubscriptionId, rng: &mut SeededRng) -> EngineInput {
         let requested = random_capabilities(rng);
         let mut capabilities = Capabilities::new();
         match rng.below(6) {
@@ -202,7 +202,7 @@ impl SimulatedSubscriber {
             extensions: None,
             other: Object::new(),
         };
-        Input::Renegotiate { principal: self.principal, change: Box::new(change) }
+        EngineInput::Renegotiate { principal: self.principal, change: Box::new(change) }
     }
 
     /// Its replies to an event, if that is an ask, each with its delay in microseconds.
@@ -214,7 +214,7 @@ impl SimulatedSubscriber {
         event: &Event,
         others: &[SubscriptionId],
         rng: &mut SeededRng,
-    ) -> Vec<(u64, Input)> {
+    ) -> Vec<(u64, EngineInput)> {
         let Some((_, id)) = &self.subscription else { return Vec::new() };
         let (token, is_confirmation, wants_yes_no) = match &event.payload {
             Payload::AwaitingConfirmation(it) => (&it.reply_token, true, false),
@@ -249,7 +249,7 @@ impl SimulatedSubscriber {
         is_confirmation: bool,
         wants_yes_no: bool,
         rng: &mut SeededRng,
-    ) -> Input {
+    ) -> EngineInput {
         let is_right_kind = !rng.chance(6);
         let timestamp = Timestamp::from_unix_ms(0).expect(RIGHT).into();
         let principal = self.principal;
@@ -267,7 +267,7 @@ impl SimulatedSubscriber {
                 correlation_id: None,
                 other: Object::new(),
             };
-            return Input::Confirm { principal, reply: Box::new(reply) };
+            return EngineInput::Confirm { principal, reply: Box::new(reply) };
         }
         let response = if wants_yes_no == is_right_kind {
             Response::YesNo(true)
@@ -284,7 +284,7 @@ impl SimulatedSubscriber {
             correlation_id: None,
             other: Object::new(),
         };
-        Input::Clarify { principal, reply: Box::new(reply) }
+        EngineInput::Clarify { principal, reply: Box::new(reply) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use aaep::event::action::{CoalesceBoundary, OutputStreaming};
 use aaep::extension::{AskCapabilities, AskClock};
 use aaep::{Capabilities, EventType, SessionId, SubscriptionId, TypePattern};
-use aaep_engine::{Principal, SubscriberKey};
+use aaep_engine::{PrincipalNumber, SubscriberKey};
 
 use crate::rng::SeededRng;
 use crate::text::WrittenText;
@@ -123,7 +123,7 @@ pub struct WorldSubscription {
     /// Its id on the wire.
     pub id: SubscriptionId,
     /// The principal that it belongs to.
-    pub principal: Principal,
+    pub principal: PrincipalNumber,
     /// Whether that principal may answer asks.
     pub may_reply: bool,
     /// All capabilities requested so far.

@@ -8,7 +8,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use aaep::ReplyToken;
-use aaep_engine::{Engine, Input, Now, Resolution};
+use aaep_engine::{Engine, EngineInput, Now, Resolution};
 
 use self::stored::WorldStorage;
 use crate::agent::SimulatedAgent;
@@ -55,7 +55,7 @@ enum ScheduledTurn {
     AgentActs(usize),
     SubscriberActs(usize),
     /// A message reaches the hub.
-    Reaches(WorldSpeaker, Box<Input>),
+    Reaches(WorldSpeaker, Box<EngineInput>),
     /// The next event on a subscriber's wire arrives, if the connection is still the one with this number.
     Arrives(usize, u64),
     /// The wire of a subscriber has taken everything that it was sent, if the connection is still
@@ -185,7 +185,7 @@ impl World {
                     let late = if self.rng.chance(10) { self.rng.below(20_000) } else { 0 };
                     let at = (deadline + late).min(next.unwrap_or(u64::MAX)).max(deadline);
                     self.now_us = self.now_us.max(at);
-                    self.feed(None, &Input::Tick);
+                    self.feed(None, &EngineInput::Tick);
                 }
                 _ => {
                     let Some(((at, _), todo)) = self.todo.pop_first() else { break };

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use aaep::handshake::SubscriptionAccepted;
 use aaep::{EventId, SubscriptionId};
-use aaep_transport::link::{DialError, DialOptions, Link, Resume, Target, dial};
+use aaep_transport::link::{DialError, DialOptions, Link, LinkResume, Target, dial};
 
 use crate::trust::ProducerTrust;
 use crate::wishes::Wishes;
@@ -29,7 +29,7 @@ pub struct Dialled {
 
 /// Why no link could be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoLine {
+pub struct DialFailure {
     /// The reason, in a sentence for people.
     pub why: String,
     /// Whether another attempt would fail in the same way.
@@ -39,7 +39,10 @@ pub struct NoLine {
 /// Opens links to one producer, over any wire.
 pub trait Dial: Send + 'static {
     /// Opens a new link.
-    fn dial(&mut self, from: WhereFrom) -> impl Future<Output = Result<Dialled, NoLine>> + Send;
+    fn dial(
+        &mut self,
+        from: WhereFrom,
+    ) -> impl Future<Output = Result<Dialled, DialFailure>> + Send;
 
     /// Reports that the last link failed, so that another wire can be tried next (B.7.2). Returns whether there
     /// is a wire that was not tried since a link last held.
@@ -83,7 +86,7 @@ impl AddressDialler {
         // Server-sent events resume the subscription; on the other wires a new one is requested.
         let may_resume = matches!(target, Target::Sse(_))
             && (from.subscription_id.is_some() || self.options.without_handshake);
-        self.options.resume = may_resume.then(|| Resume {
+        self.options.resume = may_resume.then(|| LinkResume {
             subscription_id: from.subscription_id.as_ref().map(ToString::to_string),
             last_event_id: from.last_event_id.as_ref().map(ToString::to_string),
         });
@@ -100,7 +103,7 @@ impl AddressDialler {
 }
 
 impl Dial for AddressDialler {
-    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, NoLine> {
+    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, DialFailure> {
         let mut failed: Option<DialError> = None;
         for step in 0..self.targets.len() {
             let at = (self.first + step) % self.targets.len();
@@ -115,7 +118,7 @@ impl Dial for AddressDialler {
         }
         let error = failed.unwrap_or(DialError::TooSlow);
         let is_final = matches!(error, DialError::Refused { .. });
-        Err(NoLine { why: format!("{}.", error.to_string().trim_end_matches('.')), is_final })
+        Err(DialFailure { why: format!("{}.", error.to_string().trim_end_matches('.')), is_final })
     }
 
     fn led_nowhere(&mut self) -> bool {

@@ -1,12 +1,6 @@
-//! The kit for makers of assistive technology: listen to AI agents in twenty lines.
-//!
-//! [`connect`] subscribes to a producer over any wire. [`Subscriber::next`] returns what is new: events, each
-//! once and in order, and asks that wait for the person. An [`Ask`] knows whether it can still be answered. When
-//! the link breaks, the kit reconnects by itself and continues where it stopped.
-//!
-//! The kit never answers for the person: a reply comes only from [`Ask::accept`], [`Ask::reject`] or
-//! [`Ask::answer`], and is sent at most once. The rules are those of `aaep_engine::subscriber`; this crate is the
-//! loop around them. [`blocking`] offers the same to programs without an async runtime.
+//! The kit for makers of assistive technology.
+
+#![doc = include_str!("../README.md")]
 
 /// The documentation page for makers of assistive technology, included so that its example is compiled.
 #[cfg(doctest)]
@@ -38,7 +32,7 @@ pub use ask::{Ask, AskState};
 pub use backoff::{FIRST_WAIT, LONGEST_WAIT};
 pub use command::Instruction;
 pub use connect::connect;
-pub use dial::{Dial, Dialled, NoLine, WhereFrom};
+pub use dial::{Dial, DialFailure, Dialled, WhereFrom};
 pub use error::{ConnectError, SayError};
 pub use flood::{FLOOD_SECONDS, LEAVE_SECONDS};
 pub use news::{Ended, News};

@@ -14,14 +14,14 @@ use std::time::{Duration, SystemTime};
 
 use aaep::SubscriptionId;
 use aaep_engine::Now;
-use aaep_engine::subscriber::{CannotAsk, Subscriber};
+use aaep_engine::subscriber::{CannotAsk, SubscriberRules};
 use aaep_transport::link::LinkEnd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::backoff::RetryBackoff;
 use crate::command::{DoneSender, TaskCommand};
-use crate::dial::{Dial, Dialled, NoLine};
+use crate::dial::{Dial, DialFailure, Dialled};
 use crate::error::ConnectError;
 use crate::flood::FloodGuard;
 use crate::news::{Ended, News};
@@ -49,7 +49,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Keeps one subscription.
 pub(crate) struct SubscriptionTask<D> {
     wishes: Wishes,
-    rules: Subscriber,
+    rules: SubscriberRules,
     began: Instant,
     link: LinkState<D>,
     news: mpsc::Sender<News>,
@@ -78,7 +78,7 @@ enum TaskWake<D> {
     Said(TaskCommand),
     Sent(Result<bool, LinkStuck>),
     Heard(Result<String, LinkEnd>),
-    Dialled(Box<(D, Result<Dialled, NoLine>)>),
+    Dialled(Box<(D, Result<Dialled, DialFailure>)>),
     Time,
     /// The program took a piece of news.
     Taken,
@@ -94,7 +94,7 @@ impl<D: Dial> SubscriptionTask<D> {
         (own_commands, commands): CommandChannel,
         ready: oneshot::Sender<Result<(), ConnectError>>,
     ) -> Result<Self, ConnectError> {
-        let mut rules = Subscriber::new(wishes.config());
+        let mut rules = SubscriberRules::new(wishes.config());
         // Made once here to detect invalid wishes before the producer is contacted.
         match rules.request(wishes.capabilities.clone()) {
             Err(CannotAsk::Malformed(wrong)) if !wishes.without_handshake => {

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use aaep::handshake::SubscriptionAccepted;
 use aaep::{Manifest, Message, Mode};
-use aaep_transport::link::{Place, Target};
-use aaep_trust::fetch::{Address, Client};
+use aaep_transport::link::{NetworkPlace, Target};
+use aaep_trust::fetch::{Client, HttpAddress};
 use aaep_trust::keys::{Jwks, Thumbprint};
 use aaep_trust::manifest::{Expected, PinStore, Unverified, VerifyError, WELL_KNOWN_PATH};
 
@@ -55,14 +55,14 @@ pub(crate) struct FoundProducer {
 
 /// Looks for the manifest on a host. A missing manifest is an error only if one is required.
 pub(crate) async fn discover(
-    place: &Place,
+    place: &NetworkPlace,
     wishes: &Wishes,
 ) -> Result<FoundProducer, ConnectError> {
     let is_needed = wishes.capabilities.accept_signed_manifests_only == Some(true);
     let scheme = if place.is_tls() { "https" } else { "http" };
     let text = format!("{scheme}://{}{WELL_KNOWN_PATH}", place.authority());
     let address =
-        Address::parse(&text).map_err(|error| ConnectError::Address(error.to_string()))?;
+        HttpAddress::parse(&text).map_err(|error| ConnectError::Address(error.to_string()))?;
     let origin = address.origin();
     let pins = PinFile::open(wishes.pins.clone()).await?;
     let pinned: Vec<Thumbprint> = pins.of(&origin);
@@ -115,7 +115,7 @@ async fn fetch_keys(
 ) -> Result<Jwks, ConnectError> {
     let not_there = |why: &str| ConnectError::NotTrusted(format!("Its keys cannot be had: {why}."));
     let named = unverified.jwks_uri().ok_or_else(|| not_there("it does not say where they are"))?;
-    let address = Address::parse(named).map_err(|error| not_there(&error.to_string()))?;
+    let address = HttpAddress::parse(named).map_err(|error| not_there(&error.to_string()))?;
     if address.origin() != origin {
         return Err(not_there("it has them at another place than itself"));
     }
@@ -126,7 +126,7 @@ async fn fetch_keys(
 
 /// The wires of a manifest that lead to the same host and are as secure. A manifest can never name a program to
 /// run.
-fn targets(manifest: &Manifest, place: &Place) -> Vec<Target> {
+fn targets(manifest: &Manifest, place: &NetworkPlace) -> Vec<Target> {
     let data = manifest.extensions.iter().flat_map(|it| &it.0);
     let ours = data.filter(|(prefix, _)| prefix.as_str() == aaep::extension::PREFIX);
     let listed = ours.filter_map(|(_, data)| data.get("endpoints")?.as_array()).flatten();
@@ -142,7 +142,7 @@ fn targets(manifest: &Manifest, place: &Place) -> Vec<Target> {
     read.collect()
 }
 
-fn is_fine(target: &Target, place: &Place) -> bool {
+fn is_fine(target: &Target, place: &NetworkPlace) -> bool {
     match target {
         Target::Sse(to) | Target::WebSocket(to) | Target::Grpc(to) => {
             let is_here = to.host() == place.host() || (to.is_loopback() && place.is_loopback());
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    fn place(url: &str) -> Place {
+    fn place(url: &str) -> NetworkPlace {
         match Target::parse(url) {
             Ok(Target::Sse(place)) => place,
             other => panic!("{other:?}"),

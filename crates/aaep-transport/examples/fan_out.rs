@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep_transport::wire::{Command, Flow, Report, Reports, Socket, Wire, WireSettings};
-use aaep_transport::{Packet, Protocol};
+use aaep_transport::wire::{Command, Flow, Reports, Socket, Wire, WireReport, WireSettings};
+use aaep_transport::{Protocol, WirePacket};
 use mio::{Events, Interest, Poll, Token};
 
 const PROTOCOLS: [(&str, Protocol); 2] =
@@ -45,7 +45,7 @@ fn main() {
 
 fn compare(name: &str, protocol: Protocol, subscribers: usize, events: usize, burst: usize) {
     let events = events / burst * burst;
-    let packet = Arc::new(Packet::new("evt_0123456789abcdef", vec![b'x'; EVENT_BYTES]));
+    let packet = Arc::new(WirePacket::new("evt_0123456789abcdef", vec![b'x'; EVENT_BYTES]));
     let mut best = [Figures::WORST; 2];
     for _ in 0..ROUNDS {
         best[0] = best[0].better(bare(&packet, protocol, subscribers, events, burst));
@@ -97,7 +97,7 @@ impl Figures {
 
 /// The limit: a loop that does nothing but write the same bytes.
 fn bare(
-    packet: &Packet,
+    packet: &WirePacket,
     protocol: Protocol,
     subscribers: usize,
     events: usize,
@@ -124,14 +124,14 @@ fn bare(
 struct Deaf;
 
 impl Reports for Deaf {
-    fn report(&mut self, _report: Report) -> Flow {
+    fn report(&mut self, _report: WireReport) -> Flow {
         // Whoever were lost would be missed: the readers say when everyone has got an event.
         Flow::Continue
     }
 }
 
 fn wire(
-    packet: &Arc<Packet>,
+    packet: &Arc<WirePacket>,
     protocol: Protocol,
     subscribers: usize,
     events: usize,

@@ -66,14 +66,14 @@ impl Framing {
 
 /// A rule that a peer broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Violation {
+pub enum FrameViolation {
     /// A message is longer than allowed.
     TooBig,
     /// A message is not UTF-8 (B.6.1).
     InvalidText,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for FrameViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooBig => "A message is too long. Send a shorter one.",
@@ -82,7 +82,7 @@ impl fmt::Display for Violation {
     }
 }
 
-impl std::error::Error for Violation {}
+impl std::error::Error for FrameViolation {}
 
 /// The reading half of one stream.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Decoder {
     ///
     /// Returns `None` when all bytes are read and the message is incomplete. After a violation it discards all
     /// input.
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, Violation> {
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, FrameViolation> {
         if self.has_ended {
             *bytes = &[];
             return Ok(None);
@@ -127,7 +127,7 @@ impl Decoder {
             Framing::Lines => self.next_line(bytes),
         };
         let text = message.and_then(|message| {
-            message.map(String::from_utf8).transpose().map_err(|_| Violation::InvalidText)
+            message.map(String::from_utf8).transpose().map_err(|_| FrameViolation::InvalidText)
         });
         if text.is_err() {
             *self = Self { has_ended: true, ..Self::new(self.framing, self.max_message_bytes) };
@@ -137,10 +137,10 @@ impl Decoder {
 
     /// Continues after a violation with the next line. With length framing nothing changes, because the start of
     /// the next message is unknown.
-    pub fn pass_over(&mut self, violation: Violation) {
+    pub fn pass_over(&mut self, violation: FrameViolation) {
         if self.framing == Framing::Lines {
             self.has_ended = false;
-            self.is_passing_over = violation == Violation::TooBig;
+            self.is_passing_over = violation == FrameViolation::TooBig;
         }
     }
 
@@ -149,7 +149,7 @@ impl Decoder {
         self.length_bytes > 0 || !self.message.is_empty()
     }
 
-    fn next_by_length(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, Violation> {
+    fn next_by_length(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, FrameViolation> {
         while self.length_bytes < LENGTH_BYTES {
             let Some((first, rest)) = bytes.split_first() else { return Ok(None) };
             *bytes = rest;
@@ -158,7 +158,7 @@ impl Decoder {
         }
         let length = u32::from_be_bytes(self.length);
         if length > self.max_message_bytes {
-            return Err(Violation::TooBig);
+            return Err(FrameViolation::TooBig);
         }
         let missing = (length as usize).saturating_sub(self.message.len());
         let (now, later) = bytes.split_at(missing.min(bytes.len()));
@@ -171,7 +171,7 @@ impl Decoder {
         Ok(Some(std::mem::take(&mut self.message)))
     }
 
-    fn next_line(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, Violation> {
+    fn next_line(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, FrameViolation> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (now, later) = bytes.split_at(end.unwrap_or(bytes.len()));
         if self.is_passing_over {
@@ -181,7 +181,7 @@ impl Decoder {
             return Ok(end.map(|_| Vec::new()));
         }
         if self.message.len() + now.len() > self.max_message_bytes as usize {
-            return Err(Violation::TooBig);
+            return Err(FrameViolation::TooBig);
         }
         self.message.extend_from_slice(now);
         *bytes = later.get(1..).unwrap_or(&[]);
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    fn read_all(decoder: &mut Decoder, mut bytes: &[u8]) -> Result<Vec<String>, Violation> {
+    fn read_all(decoder: &mut Decoder, mut bytes: &[u8]) -> Result<Vec<String>, FrameViolation> {
         let mut all = Vec::new();
         while let Some(message) = decoder.next(&mut bytes)? {
             all.push(message);
@@ -235,28 +235,28 @@ mod tests {
     #[test]
     fn what_is_too_long_is_refused_before_it_has_come() {
         let mut decoder = Decoder::new(Framing::Length, 100);
-        assert_eq!(decoder.next(&mut b"\0\0\0\x65".as_slice()), Err(Violation::TooBig));
+        assert_eq!(decoder.next(&mut b"\0\0\0\x65".as_slice()), Err(FrameViolation::TooBig));
         assert_eq!(decoder.next(&mut b"\0\0\0\x01x".as_slice()), Ok(None), "it hears no more");
         let mut decoder = Decoder::new(Framing::Lines, 100);
         assert_eq!(decoder.next(&mut [b'x'; 100].as_slice()), Ok(None));
-        assert_eq!(decoder.next(&mut b"x".as_slice()), Err(Violation::TooBig));
+        assert_eq!(decoder.next(&mut b"x".as_slice()), Err(FrameViolation::TooBig));
     }
 
     #[test]
     fn after_a_wrong_line_the_next_one_can_be_read() {
         let mut decoder = Decoder::new(Framing::Lines, 4);
         let mut bytes = b"xxxxx".as_slice();
-        assert_eq!(decoder.next(&mut bytes), Err(Violation::TooBig));
-        decoder.pass_over(Violation::TooBig);
+        assert_eq!(decoder.next(&mut bytes), Err(FrameViolation::TooBig));
+        decoder.pass_over(FrameViolation::TooBig);
         assert_eq!(decoder.next(&mut bytes), Ok(None));
         assert_eq!(read_all(&mut decoder, b"xx\nab\n"), Ok(vec![String::new(), "ab".to_owned()]));
         let mut bytes = b"\xff\ncd\n".as_slice();
-        assert_eq!(decoder.next(&mut bytes), Err(Violation::InvalidText));
-        decoder.pass_over(Violation::InvalidText);
+        assert_eq!(decoder.next(&mut bytes), Err(FrameViolation::InvalidText));
+        decoder.pass_over(FrameViolation::InvalidText);
         assert_eq!(decoder.next(&mut bytes), Ok(Some("cd".to_owned())));
         let mut decoder = Decoder::new(Framing::Length, 4);
-        assert_eq!(decoder.next(&mut b"\0\0\0\x09".as_slice()), Err(Violation::TooBig));
-        decoder.pass_over(Violation::TooBig);
+        assert_eq!(decoder.next(&mut b"\0\0\0\x09".as_slice()), Err(FrameViolation::TooBig));
+        decoder.pass_over(FrameViolation::TooBig);
         assert_eq!(decoder.next(&mut b"\0\0\0\x01x".as_slice()), Ok(None), "it hears no more");
     }
 
@@ -273,7 +273,7 @@ mod tests {
             [(Framing::Length, b"\0\0\0\x01\xff".as_slice()), (Framing::Lines, b"\xff\n")]
         {
             let mut decoder = Decoder::new(framing, 100);
-            assert_eq!(read_all(&mut decoder, bytes), Err(Violation::InvalidText));
+            assert_eq!(read_all(&mut decoder, bytes), Err(FrameViolation::InvalidText));
         }
     }
 

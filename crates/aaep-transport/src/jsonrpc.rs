@@ -10,9 +10,9 @@ mod subscriber;
 #[cfg(test)]
 mod tests;
 
-pub use line::{Line, MAX_ID_BYTES, NotALine, RpcError, RpcId};
-pub use producer::{ProducerEnd, Wish};
-pub use subscriber::{Heard, SubscriberEnd};
+pub use line::{MAX_ID_BYTES, NotALine, RpcError, RpcId, RpcLine};
+pub use producer::{ProducerEnd, SubscriberLine};
+pub use subscriber::{ProducerLine, SubscriberEnd};
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! The wires of AAEP: framing, sockets, and the identity of peers.
-//!
-//! This crate knows frames and identity, never the meaning of an event, and does not depend on the engine.
+//! The wires of AAEP: framing, sockets, and who is at the other end.
+
+#![doc = include_str!("../README.md")]
 
 pub mod chunk;
 pub mod framed;
@@ -15,4 +15,4 @@ pub mod steal;
 pub mod websocket;
 pub mod wire;
 
-pub use packet::{Packet, Protocol};
+pub use packet::{Protocol, WirePacket};

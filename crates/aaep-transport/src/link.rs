@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-pub use dial::{DialError, DialOptions, Resume, dial};
-pub use place::Place;
+pub use dial::{DialError, DialOptions, LinkResume, dial};
+pub use place::NetworkPlace;
 pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
 

@@ -9,7 +9,7 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
-pub use error::BindError;
+pub use error::LocalBindError;
 pub use path::{MAX_SOCKET_PATH_BYTES, NoSocketFolder, bind_path, connect_paths, socket_name};
 #[cfg(unix)]
 pub use unix::{Accepted, LocalDoor, own_user_id};

@@ -30,7 +30,7 @@ pub enum Protocol {
 }
 
 /// One message, shared by every connection that it is sent to.
-pub struct Packet {
+pub struct WirePacket {
     event_id: Box<str>,
     is_critical: bool,
     json: Bytes,
@@ -43,7 +43,7 @@ pub struct Packet {
     line: OnceLock<Box<[u8]>>,
 }
 
-impl Packet {
+impl WirePacket {
     /// A JSON message. A message that is not an event, such as the answer to a handshake, has an empty id, so
     /// that it does not change where a subscriber resumes.
     pub fn new(event_id: impl Into<Box<str>>, json: impl Into<Bytes>) -> Self {
@@ -124,7 +124,7 @@ impl Packet {
     }
 }
 
-impl fmt::Debug for Packet {
+impl fmt::Debug for WirePacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The content may be private and long; its length is enough.
         f.debug_struct("Packet")
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_form_is_made_once_and_shared() {
-        let packet = Packet::new("evt_1", r#"{"a":1}"#);
+        let packet = WirePacket::new("evt_1", r#"{"a":1}"#);
         for protocol in [
             Protocol::SseChunked { named: true },
             Protocol::SseChunked { named: false },

@@ -12,7 +12,7 @@ mod serve;
 mod source;
 
 pub use serve::{
-    End, MAX_HEADER_BYTES, MAX_HEADERS, ServeError, ServeLimits, serve_connection,
+    MAX_HEADER_BYTES, MAX_HEADERS, ServeEnd, ServeError, ServeLimits, serve_connection,
     serve_connection_until,
 };
 pub use source::{Source, UpgradeError, upgraded};

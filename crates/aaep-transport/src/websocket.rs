@@ -8,7 +8,7 @@ mod decoder;
 mod violation;
 
 pub use decoder::{Decoder, Incoming, MAX_FRAGMENTS, Role};
-pub use violation::Violation;
+pub use violation::WebSocketViolation;
 
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};

@@ -1,6 +1,6 @@
 //! The wire: one thread that owns the sockets of many subscribers and writes shared bytes to them.
 //!
-//! A message is encoded once ([`Packet`]), and its bytes are never copied for a subscriber. Each turn of the loop
+//! A message is encoded once ([`WirePacket`]), and its bytes are never copied for a subscriber. Each turn of the loop
 //! sends everything for a connection in one gathered write. An idle connection owns no buffer. The wire keeps the
 //! order of the commands on a connection and never reorders, because resuming depends on it. To let a critical
 //! event overtake a backlog, it gives the backlog back to the caller. It never waits for a peer: a subscriber
@@ -22,12 +22,12 @@ pub use closing::CLOSED;
 pub use handle::{Wire, WireHandle, WireStopped};
 pub use pair::{PairEnd, pair};
 pub use socket::Socket;
-pub use why::Why;
+pub use why::GoneReason;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::packet::{Packet, Protocol};
+use crate::packet::{Protocol, WirePacket};
 
 /// The most bytes that may be queued for one connection behind its first message. Beyond that, the connection is
 /// dropped as too slow.
@@ -121,7 +121,7 @@ pub enum Command {
     /// Send one packet to many subscribers. Subscribers that are not attached here are skipped.
     Deliver {
         /// The packet.
-        packet: Arc<Packet>,
+        packet: Arc<WirePacket>,
         /// The subscribers.
         to: Vec<u32>,
     },
@@ -130,10 +130,10 @@ pub enum Command {
         /// The connection.
         connection: ConnectionKey,
         /// The packet.
-        packet: Arc<Packet>,
+        packet: Arc<WirePacket>,
     },
     /// Give back the queued events of a subscriber that were not begun, if its connection is blocked, so that a
-    /// critical event can overtake them. [`Report::Withdrawn`] tells what was given back.
+    /// critical event can overtake them. [`WireReport::Withdrawn`] tells what was given back.
     Withdraw {
         /// The connection.
         connection: ConnectionKey,
@@ -143,7 +143,7 @@ pub enum Command {
         /// The connection.
         connection: ConnectionKey,
     },
-    /// Report with [`Report::Unblocked`] when everything delivered to a subscriber until now is written.
+    /// Report with [`WireReport::Unblocked`] when everything delivered to a subscriber until now is written.
     TellWhenWritten {
         /// The subscriber.
         subscriber: u32,
@@ -174,7 +174,7 @@ pub enum Command {
 
 /// A report of the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
+pub enum WireReport {
     /// A complete message from a peer.
     Message {
         /// The connection that it came from.
@@ -190,8 +190,8 @@ pub enum Report {
         subscriber: u32,
     },
     /// Everything for a blocked subscriber after this event was dropped before any of it was sent, and so is
-    /// everything that is delivered before [`Command::GoOn`]. Reported after [`Report::Blocked`];
-    /// [`Report::Unblocked`] comes after that command.
+    /// everything that is delivered before [`Command::GoOn`]. Reported after [`WireReport::Blocked`];
+    /// [`WireReport::Unblocked`] comes after that command.
     Withdrawn {
         /// The connection.
         connection: ConnectionKey,
@@ -200,7 +200,7 @@ pub enum Report {
         /// The last event that was sent, or is being sent.
         last_event_id: Box<str>,
     },
-    /// The subscriber has nothing queued any more. Reported after [`Report::Blocked`] and
+    /// The subscriber has nothing queued any more. Reported after [`WireReport::Blocked`] and
     /// [`Command::TellWhenWritten`].
     Unblocked {
         /// The connection.
@@ -216,7 +216,7 @@ pub enum Report {
         /// The subscriber that was attached to it.
         subscriber: Option<u32>,
         /// The reason.
-        why: Why,
+        why: GoneReason,
     },
 }
 
@@ -234,6 +234,6 @@ pub enum Flow {
 /// It is called on the loop's thread and must neither block nor call [`WireHandle::send`], which may wait for
 /// that same thread.
 pub trait Reports: Send + 'static {
-    /// Handles a report. The returned value matters for [`Report::Message`] only.
-    fn report(&mut self, report: Report) -> Flow;
+    /// Handles a report. The returned value matters for [`WireReport::Message`] only.
+    fn report(&mut self, report: WireReport) -> Flow;
 }

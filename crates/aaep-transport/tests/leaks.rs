@@ -6,12 +6,12 @@ use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Flow, Report, Reports, Socket, Wire, WireSettings};
+use aaep_transport::wire::{Command, Flow, Reports, Socket, Wire, WireReport, WireSettings};
 
-struct Recorder(Sender<Report>);
+struct Recorder(Sender<WireReport>);
 
 impl Reports for Recorder {
-    fn report(&mut self, report: Report) -> Flow {
+    fn report(&mut self, report: WireReport) -> Flow {
         self.0.send(report).expect("the test listens");
         Flow::Continue
     }
@@ -45,7 +45,7 @@ fn two_hundred_connections_that_come_and_go_leave_nothing_behind() {
             .expect("runs");
         drop(client);
         let report = reports.recv_timeout(Duration::from_secs(20)).expect("a report");
-        let Report::Gone { connection: gone, subscriber, .. } = report else {
+        let WireReport::Gone { connection: gone, subscriber, .. } = report else {
             panic!("{report:?}")
         };
         assert_eq!((gone, subscriber), (connection, Some(turn)));

@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-pub use address::{Address, AddressError, MAX_ADDRESS_BYTES};
+pub use address::{AddressError, HttpAddress, MAX_ADDRESS_BYTES};
 pub use error::FetchError;
 
 /// The largest document that is fetched, in bytes.
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Fetches the document at an address. `accept` is the value of the `Accept` header.
-    pub async fn get(&self, address: &Address, accept: &str) -> Result<Bytes, FetchError> {
+    pub async fn get(&self, address: &HttpAddress, accept: &str) -> Result<Bytes, FetchError> {
         let fetched = timeout(TIMEOUT, self.follow(address.clone(), accept)).await;
         fetched.unwrap_or_else(|_| Err(FetchError::TooSlow))
     }
@@ -84,7 +84,7 @@ impl Client {
     ///
     /// # Panics
     /// When called within an async runtime; use [`Client::get`] there.
-    pub fn get_blocking(&self, address: &Address, accept: &str) -> Result<Bytes, FetchError> {
+    pub fn get_blocking(&self, address: &HttpAddress, accept: &str) -> Result<Bytes, FetchError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -95,7 +95,7 @@ impl Client {
         result
     }
 
-    async fn follow(&self, mut address: Address, accept: &str) -> Result<Bytes, FetchError> {
+    async fn follow(&self, mut address: HttpAddress, accept: &str) -> Result<Bytes, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             match self.get_once(&address, accept).await? {
                 FetchAnswer::Document(bytes) => return Ok(bytes),
@@ -105,7 +105,11 @@ impl Client {
         Err(FetchError::TooManyRedirects)
     }
 
-    async fn get_once(&self, address: &Address, accept: &str) -> Result<FetchAnswer, FetchError> {
+    async fn get_once(
+        &self,
+        address: &HttpAddress,
+        accept: &str,
+    ) -> Result<FetchAnswer, FetchError> {
         if !address.is_https() && !address.is_loopback() && !self.insecure_allow_plain_http {
             return Err(FetchError::PlainHttp(address.origin()));
         }
@@ -121,7 +125,7 @@ impl Client {
         exchange(stream, request).await
     }
 
-    async fn connect(&self, address: &Address) -> Result<TcpStream, FetchError> {
+    async fn connect(&self, address: &HttpAddress) -> Result<TcpStream, FetchError> {
         let mut last = None;
         for peer in self.resolve(address).await? {
             match timeout(CONNECT_TIMEOUT, TcpStream::connect(peer)).await {
@@ -133,7 +137,7 @@ impl Client {
         Err(last.unwrap_or(FetchError::NoAddress(address.host().to_owned())))
     }
 
-    async fn resolve(&self, address: &Address) -> Result<Vec<SocketAddr>, FetchError> {
+    async fn resolve(&self, address: &HttpAddress) -> Result<Vec<SocketAddr>, FetchError> {
         let none = || FetchError::NoAddress(address.host().to_owned());
         let found = tokio::net::lookup_host((address.host(), address.port())).await;
         // A host that is called localhost but resolves elsewhere gets nothing in clear text.
@@ -174,7 +178,7 @@ enum FetchAnswer {
     Redirect(String),
 }
 
-fn request(address: &Address, accept: &str) -> Result<Request<String>, FetchError> {
+fn request(address: &HttpAddress, accept: &str) -> Result<Request<String>, FetchError> {
     Request::builder()
         .method(Method::GET)
         .uri(address.path())

@@ -1,7 +1,6 @@
-//! Deciding whom to trust: signing keys, manifests that are signed, verified and pinned, and fetching one small
-//! document over HTTP.
-//!
-//! A hub signs with this crate; subscribers and the command line verify with it.
+//! Keys and signed manifests: who a producer is, and how a subscriber knows.
+
+#![doc = include_str!("../README.md")]
 
 pub mod fetch;
 pub mod keys;

@@ -22,7 +22,7 @@ use crate::keys::Thumbprint;
 
 pub use pins::{MAX_PINS, Pin, PinError, PinStore};
 pub use sign::{MAX_JWS_CHARACTERS, SignError, SignedManifest, sign};
-pub use verify::{Expected, MAX_MANIFEST_BYTES, Unverified, Verified, VerifyError, verify};
+pub use verify::{Expected, MAX_MANIFEST_BYTES, Unverified, VerifiedManifest, VerifyError, verify};
 
 /// Where a producer publishes its manifest (§5.10.2).
 pub const WELL_KNOWN_PATH: &str = "/.well-known/aaep-manifest.json";

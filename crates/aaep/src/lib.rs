@@ -1,15 +1,6 @@
-//! The messages of AAEP, the Agent Accessibility Event Protocol, as Rust types.
-//!
-//! Each message is parsed once, validated exactly and written back without loss. [`read`] turns
-//! bytes into a [`Message`] and lists everything that is wrong; [`schemas`] returns the JSON Schemas
-//! that state the same rules.
-//!
-//! This crate is pure: no I/O, no clock, no randomness, no async. Data that it does not understand
-//! survives a round trip.
-//!
-//! Reading order: [`Message`], [`Event`], [`Envelope`], the payloads in [`event`], the handshake in
-//! [`handshake`], [`Capabilities`], the replies in [`reply`], [`Manifest`], our extension in
-//! [`extension`], and [`Code`], the list of what can be wrong.
+//! The messages of AAEP as types. It touches nothing and decides nothing.
+
+#![doc = include_str!("../README.md")]
 
 mod capabilities;
 mod context;

@@ -12,7 +12,7 @@ use super::phrase::{AnnouncedPhrase, TextLanguage, sentences};
 use super::queue::UtteranceTopic;
 use super::sessions::HubSessionKey;
 use crate::english::{asks, duration, events};
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 use crate::words::{own, without_own_marks};
 
 /// How many running tools of a session are remembered.
@@ -128,7 +128,7 @@ impl Announcer {
     pub(super) fn tell_idle(&mut self) {
         let due = self.idle_found.take_if(|(at, _)| *at <= self.now);
         let Some((_, count)) = due.filter(|_| self.preferences.states) else { return };
-        self.say_ourselves(Kind::Notice, events::idle(count), &UtteranceTopic::Nothing);
+        self.say_ourselves(UtteranceKind::Notice, events::idle(count), &UtteranceTopic::Nothing);
     }
 
     /// When to mention a running tool next.
@@ -151,7 +151,7 @@ impl Announcer {
                     let since = duration(now.saturating_sub(tool.since));
                     let still = own(&events::still_after(&since));
                     let words = sentences(&[&tool.words, &still]);
-                    let (kind, weight) = (Kind::Doing, Weight::Background);
+                    let (kind, weight) = (UtteranceKind::Doing, Weight::Background);
                     let text_language = tool.text_language.clone();
                     due.push((
                         session_id.clone(),

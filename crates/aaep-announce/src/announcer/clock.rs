@@ -14,7 +14,7 @@ use super::io::AskNumber;
 use super::question::AnnouncedAsk;
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use crate::english::asks;
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 
 /// Changes smaller than this are not announced.
 const SMALL_CHANGE: Duration = Duration::from_secs(5);
@@ -102,7 +102,8 @@ impl Announcer {
         let words = if is_shortened { asks::SHORTENED } else { "" };
         let session_id = question.session_id.clone();
         self.queue.remove(|it| it.about == UtteranceTopic::Time(number));
-        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Normal, words.to_owned(), now);
+        let mut item =
+            QueuedUtterance::new(UtteranceKind::Notice, Weight::Normal, words.to_owned(), now);
         (item.session_id, item.about) = (Some(session_id), UtteranceTopic::Time(number));
         self.queue.push(item, self.preferences.pace(), self.preferences.behind_seconds);
     }

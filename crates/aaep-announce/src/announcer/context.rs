@@ -8,7 +8,7 @@ use super::phrase::{AnnouncedPhrase, sentences};
 use super::question::AnnouncedAsk;
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use crate::profile::Replies;
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 
 impl Announcer {
     /// Announces the words of the asking agent that the person has not heard, before its question.
@@ -26,13 +26,18 @@ impl Announcer {
         if self.preferences.replies == Replies::Never || self.preferences.only_decisions {
             return;
         }
-        let phrase =
-            AnnouncedPhrase { kind: Kind::Reply, weight: Weight::Normal, words, text_language };
+        let phrase = AnnouncedPhrase {
+            kind: UtteranceKind::Reply,
+            weight: Weight::Normal,
+            words,
+            text_language,
+        };
         self.say(Some(session_id), &phrase, &UtteranceTopic::Nothing);
         if self.queue.takes_no_time {
             return;
         }
-        let is_text = |it: &QueuedUtterance| it.kind == Kind::Reply && it.is_of(session_id);
+        let is_text =
+            |it: &QueuedUtterance| it.kind == UtteranceKind::Reply && it.is_of(session_id);
         let stopped = self.stop_text(is_text);
         let mut unheard: Vec<QueuedUtterance> = self.queue.take(is_text).into();
         let last = unheard.pop();

@@ -8,7 +8,7 @@ use aaep::event::reasoning::state;
 use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{Event, Payload, SessionId};
 
-use super::io::{AskNumber, Asked, By, Ending, HubNumber};
+use super::io::{AnsweredBy, AskEnding, AskNumber, Asked, HubNumber};
 use super::parts::sentence_parts;
 use super::phrase::{AnnouncedPhrase, TextLanguage, phrase, sentences};
 use super::question::{AnnouncedAsk, PresentationProgress};
@@ -16,10 +16,10 @@ use super::queue::{AskName, MAX_QUESTIONS, QueuedUtterance, UtteranceTopic};
 use super::sessions::HubSessionKey;
 use super::tools::WaitingTools;
 use super::truth::ClaimContradiction;
-use super::{Announcer, MAX_UTTERANCE, Outcome};
+use super::{Announcer, AnnouncerOutcome, MAX_UTTERANCE};
 use crate::english::{asks, events, listening};
 use crate::profile::Replies;
-use crate::utterance::{Kind, Order, Weight};
+use crate::utterance::{Order, UtteranceKind, Weight};
 use crate::words::{exact, grouped, guarded, own};
 
 impl Announcer {
@@ -121,8 +121,12 @@ impl Announcer {
         let text_language = summary.as_ref().map(|it| it.text_language.clone()).unwrap_or_default();
         let summary = summary.map(|it| it.words).unwrap_or_default();
         let words = if summary.is_empty() { own(how) } else { summary };
-        let phrase =
-            AnnouncedPhrase { kind: Kind::Settled, weight: Weight::Normal, words, text_language };
+        let phrase = AnnouncedPhrase {
+            kind: UtteranceKind::Settled,
+            weight: Weight::Normal,
+            words,
+            text_language,
+        };
         self.say(Some(&self.key(&event.envelope.session_id)), &phrase, &UtteranceTopic::Nothing);
     }
 
@@ -136,8 +140,12 @@ impl Announcer {
         let words = session.hear(piece, &text_language, &self.preferences);
         let text = session.last_text().filter(|_| piece.complete);
         let fact = text.and_then(|it| session.truth.against(&it.exact, text_language.is_english()));
-        let phrase =
-            AnnouncedPhrase { kind: Kind::Reply, weight: Weight::Normal, words, text_language };
+        let phrase = AnnouncedPhrase {
+            kind: UtteranceKind::Reply,
+            weight: Weight::Normal,
+            words,
+            text_language,
+        };
         if is_hushed {
             self.skip(session_id, &phrase);
         } else if self.preferences.replies != Replies::Never {
@@ -168,7 +176,7 @@ impl Announcer {
     ) {
         let Some(fact) = fact else { return };
         // A refusal is what the person wanted, so it is not an error.
-        let kind = if fact.is_refusal { Kind::Notice } else { Kind::Error };
+        let kind = if fact.is_refusal { UtteranceKind::Notice } else { UtteranceKind::Error };
         let (weight, text_language) = (Weight::Normal, TextLanguage::default());
         let words = own(&guarded(&fact.words));
         self.say(Some(session_id), &AnnouncedPhrase { kind, weight, words, text_language }, about);
@@ -202,7 +210,8 @@ impl Announcer {
             session.activity.tool_ended(tool);
         }
         self.queue.remove(|it| {
-            let is_over = it.kind == Kind::Progress || it.about == UtteranceTopic::StillRunning;
+            let is_over =
+                it.kind == UtteranceKind::Progress || it.about == UtteranceTopic::StillRunning;
             is_over && it.is_of(session_id)
         });
         if tool.status != ToolStatus::Success {
@@ -245,7 +254,7 @@ impl Announcer {
         }
         self.queue.remove(|it| {
             let is_step = matches!(it.about, UtteranceTopic::Tools(_)) && !is_in_order;
-            let is_over = it.kind == Kind::Progress
+            let is_over = it.kind == UtteranceKind::Progress
                 || matches!(it.about, UtteranceTopic::State | UtteranceTopic::StillRunning)
                 || is_step;
             is_over && it.is_of(session_id)
@@ -255,7 +264,7 @@ impl Announcer {
             session.last_text().map(|it| it.text_language.clone()).unwrap_or_default();
         let words = session.close_outputs();
         if self.preferences.replies != Replies::Never {
-            let (kind, weight) = (Kind::Reply, Weight::Normal);
+            let (kind, weight) = (UtteranceKind::Reply, Weight::Normal);
             self.say(
                 Some(session_id),
                 &AnnouncedPhrase { kind, weight, words, text_language },
@@ -281,7 +290,7 @@ impl Announcer {
         };
         let words = question.without_time();
         let (kind, weight, text_language) =
-            (Kind::Question, Weight::Critical, question.text_language);
+            (UtteranceKind::Question, Weight::Critical, question.text_language);
         self.say(
             Some(&question.session_id),
             &AnnouncedPhrase { kind, weight, words, text_language },
@@ -303,7 +312,7 @@ impl Announcer {
         }
         if !self.has_room(question.session_id.hub) {
             let words = asks::TOO_MANY.to_owned();
-            return self.say_ourselves(Kind::Notice, words, &UtteranceTopic::Nothing);
+            return self.say_ourselves(UtteranceKind::Notice, words, &UtteranceTopic::Nothing);
         }
         let session_id = question.session_id.clone();
         self.queue.remove(|it| it.about == UtteranceTopic::State && it.is_of(&session_id));
@@ -330,8 +339,12 @@ impl Announcer {
 
     /// Queues a question. Its words are made only when it is said, because they include the remaining time.
     pub(super) fn queue_ask(&mut self, question: &AnnouncedAsk, about: UtteranceTopic) {
-        let mut item =
-            QueuedUtterance::new(Kind::Question, Weight::Critical, String::new(), self.now);
+        let mut item = QueuedUtterance::new(
+            UtteranceKind::Question,
+            Weight::Critical,
+            String::new(),
+            self.now,
+        );
         item.rank = question.rank;
         item.session_id = Some(question.session_id.clone());
         item.text_language = question.text_language.clone();
@@ -344,10 +357,10 @@ impl Announcer {
     }
 
     /// Processes the end of a question.
-    pub(super) fn ask_ended(&mut self, number: AskNumber, ending: Ending) {
+    pub(super) fn ask_ended(&mut self, number: AskNumber, ending: AskEnding) {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = true;
-        question.is_doubtful = ending == Ending::Unknown;
+        question.is_doubtful = ending == AskEnding::Unknown;
         let ids = std::mem::take(&mut question.ids);
         let question = question.clone();
         let is_it = |item: &QueuedUtterance| item.about.question() == Some(number);
@@ -364,15 +377,15 @@ impl Announcer {
             self.stop(true);
         }
         self.decided.orders.extend(ids.into_iter().map(Order::Withdraw));
-        if ending != Ending::Unknown {
+        if ending != AskEnding::Unknown {
             self.forget(&question);
         }
         if let (Some((tool, action)), Some(session)) =
             (&question.action, self.sessions.get_mut(&question.session_id))
         {
             match ending {
-                Ending::Rejected(_) => session.truth.not_allowed(tool.as_deref(), action),
-                Ending::Accepted(_) => session.truth.allowed(tool.as_deref(), action),
+                AskEnding::Rejected(_) => session.truth.not_allowed(tool.as_deref(), action),
+                AskEnding::Accepted(_) => session.truth.allowed(tool.as_deref(), action),
                 _ => {}
             }
         }
@@ -397,8 +410,12 @@ impl Announcer {
         let words = format!("{about} {}", own(ended)).trim().to_owned();
         let text_language =
             if question.has_begun() { TextLanguage::default() } else { question.text_language };
-        let phrase =
-            AnnouncedPhrase { kind: Kind::Settled, weight: Weight::Normal, words, text_language };
+        let phrase = AnnouncedPhrase {
+            kind: UtteranceKind::Settled,
+            weight: Weight::Normal,
+            words,
+            text_language,
+        };
         self.say(Some(&question.session_id), &phrase, &topic);
     }
 
@@ -435,7 +452,7 @@ impl Announcer {
         question.is_answered = false;
         let question = question.clone();
         let words = sentences(&[asks::DID_NOT_ARRIVE, &exact(why)]);
-        self.say_ourselves(Kind::Notice, words, &self.topic_of_ask(&question));
+        self.say_ourselves(UtteranceKind::Notice, words, &self.topic_of_ask(&question));
         self.queue_ask(&question, UtteranceTopic::Question(number));
     }
 
@@ -449,7 +466,8 @@ impl Announcer {
             Some(count) => listening::missed(&grouped(&count.to_string())),
             None => listening::SOMETHING_MISSED.to_owned(),
         };
-        let (kind, weight, text_language) = (Kind::Notice, Weight::Normal, TextLanguage::default());
+        let (kind, weight, text_language) =
+            (UtteranceKind::Notice, Weight::Normal, TextLanguage::default());
         self.say(
             Some(session_id),
             &AnnouncedPhrase { kind, weight, words, text_language },
@@ -463,18 +481,18 @@ impl Announcer {
             self.queue.remove(|it| it.about == UtteranceTopic::LeftOut);
             let count = grouped(&self.events_left_out.to_string());
             let words = listening::left_out(&count);
-            self.say_ourselves(Kind::Notice, words, &UtteranceTopic::LeftOut);
+            self.say_ourselves(UtteranceKind::Notice, words, &UtteranceTopic::LeftOut);
         }
     }
 
     /// Announces something about listening. The text is exact: it may name a command, a file or a question.
     pub(super) fn notice(&mut self, text: &str) {
-        self.say_ourselves(Kind::Notice, exact(text), &UtteranceTopic::Nothing);
+        self.say_ourselves(UtteranceKind::Notice, exact(text), &UtteranceTopic::Nothing);
     }
 
     /// Announces something that the person requested.
     pub(super) fn requested(&mut self, text: &str) {
-        self.say_ourselves(Kind::Notice, exact(text), &UtteranceTopic::Requested);
+        self.say_ourselves(UtteranceKind::Notice, exact(text), &UtteranceTopic::Requested);
     }
 
     /// Records how far a question was presented.
@@ -483,10 +501,10 @@ impl Announcer {
         let before = question.presentation;
         question.presentation = before.max(progress);
         if progress >= PresentationProgress::Left && before < PresentationProgress::Left {
-            self.decided.outcomes.push(Outcome::Presented(number));
+            self.decided.outcomes.push(AnnouncerOutcome::Presented(number));
         }
         if progress == PresentationProgress::Whole && before < PresentationProgress::Whole {
-            self.decided.outcomes.push(Outcome::PresentedWhole(number));
+            self.decided.outcomes.push(AnnouncerOutcome::PresentedWhole(number));
         }
     }
 }
@@ -498,20 +516,22 @@ fn is_idle(event: &Event) -> bool {
 }
 
 /// Whether the person decided it here.
-fn is_own(ending: Ending) -> bool {
+fn is_own(ending: AskEnding) -> bool {
     matches!(
         ending,
-        Ending::Accepted(By::You) | Ending::Rejected(By::You) | Ending::Answered(By::You)
+        AskEnding::Accepted(AnsweredBy::You)
+            | AskEnding::Rejected(AnsweredBy::You)
+            | AskEnding::Answered(AnsweredBy::You)
     )
 }
 
 /// Whether nobody decided it, or the outcome is unknown.
-fn is_without_person(ending: Ending) -> bool {
+fn is_without_person(ending: AskEnding) -> bool {
     match ending {
-        Ending::Accepted(by) | Ending::Rejected(by) | Ending::Answered(by) => {
-            matches!(by, By::Timeout | By::Nobody)
+        AskEnding::Accepted(by) | AskEnding::Rejected(by) | AskEnding::Answered(by) => {
+            matches!(by, AnsweredBy::Timeout | AnsweredBy::Nobody)
         }
-        Ending::Unanswered | Ending::Unknown => true,
-        Ending::Withdrawn => false,
+        AskEnding::Unanswered | AskEnding::Unknown => true,
+        AskEnding::Withdrawn => false,
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use aaep::SessionId;
 
 use super::Announcer;
-use super::io::{Decided, HubNumber, Input};
+use super::io::{AnnouncerInput, Decided, HubNumber};
 use super::queue::UtteranceTopic;
 use super::sessions::{HubSessionKey, told_name};
 use crate::english::{self, listening};
-use crate::utterance::Kind;
+use crate::utterance::UtteranceKind;
 use crate::words::exact;
 
 impl Announcer {
@@ -20,7 +20,12 @@ impl Announcer {
 
     /// Like [`Announcer::handle`], for input from this hub. The plain `handle` applies to the last hub given here, at
     /// first to hub 0.
-    pub fn handle_from(&mut self, now: Duration, hub: HubNumber, input: Input<'_>) -> Decided {
+    pub fn handle_from(
+        &mut self,
+        now: Duration,
+        hub: HubNumber,
+        input: AnnouncerInput<'_>,
+    ) -> Decided {
         self.hub = hub;
         self.handle(now, input)
     }
@@ -44,7 +49,7 @@ impl Announcer {
         }
         let to = if self.hubs.len() > 1 { self.hub_name(hub) } else { english::THE_AGENTS };
         let words = if is_broken { listening::line_broke(to) } else { listening::line_is_back(to) };
-        self.say_ourselves(Kind::Notice, words, &UtteranceTopic::Line(hub));
+        self.say_ourselves(UtteranceKind::Notice, words, &UtteranceTopic::Line(hub));
     }
 
     /// Announces something about the current hub.
@@ -52,7 +57,7 @@ impl Announcer {
         let said = exact(text);
         let said =
             if self.hubs.len() > 1 { format!("{}: {said}", self.hub_name(self.hub)) } else { said };
-        self.say_ourselves(Kind::Notice, said, &UtteranceTopic::Nothing);
+        self.say_ourselves(UtteranceKind::Notice, said, &UtteranceTopic::Nothing);
     }
 
     /// The hub to name before these words of this agent: if another hub spoke before, or if the words or the agent's

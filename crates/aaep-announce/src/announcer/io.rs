@@ -6,7 +6,7 @@ use aaep::event::human::Decision;
 use aaep::reply::Response;
 use aaep::{Event, SessionId};
 
-use crate::utterance::{Order, Pace, Report};
+use crate::utterance::{DeviceReport, Order, Pace};
 
 /// The number by which a person answers a question.
 pub type AskNumber = u32;
@@ -16,8 +16,8 @@ pub type HubNumber = usize;
 
 /// An input of an announcer.
 #[derive(Debug, Clone)]
-pub enum Input<'a> {
-    /// An event. A question comes as [`Input::Asked`] instead.
+pub enum AnnouncerInput<'a> {
+    /// An event. A question comes as [`AnnouncerInput::Asked`] instead.
     Event(&'a Event),
     /// A question waits for the person.
     Asked(Asked<'a>),
@@ -26,7 +26,7 @@ pub enum Input<'a> {
         /// Which question.
         number: AskNumber,
         /// How it ended.
-        ending: Ending,
+        ending: AskEnding,
     },
     /// The answer that the person gave here did not reach the producer. The question is asked again.
     AnswerFailed {
@@ -78,9 +78,9 @@ pub enum Input<'a> {
     /// Something about the hub, in words for people. If there are several hubs, its name comes first.
     HubNotice(&'a str),
     /// A report of the device.
-    Device(Report),
+    Device(DeviceReport),
     /// A request of the person.
-    Wish(Wish),
+    Request(ListeningRequest),
     /// Time has passed.
     Tick,
 }
@@ -103,13 +103,13 @@ pub struct Asked<'a> {
 
 /// How a question ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum AskEnding {
     /// The action may happen.
-    Accepted(By),
+    Accepted(AnsweredBy),
     /// The action must not happen.
-    Rejected(By),
+    Rejected(AnsweredBy),
     /// A clarification was given, or its default applies.
-    Answered(By),
+    Answered(AnsweredBy),
     /// A clarification was not given and has no default.
     Unanswered,
     /// The agent withdrew the question.
@@ -120,7 +120,7 @@ pub enum Ending {
 
 /// Who or what decided a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum By {
+pub enum AnsweredBy {
     /// The person who listens here.
     You,
     /// Someone at another subscriber, or the person elsewhere.
@@ -137,7 +137,7 @@ pub enum By {
 
 /// What a person can request while listening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wish {
+pub enum ListeningRequest {
     /// Be quiet now. Waiting utterances are skipped, and so is the rest of the current text. Critical utterances,
     /// settlements and ends are still announced.
     Hush,
@@ -169,12 +169,12 @@ pub struct Decided {
     /// Orders for the device, in this order.
     pub orders: Vec<Order>,
     /// Outcomes for the program that runs the announcer.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<AnnouncerOutcome>,
 }
 
 /// Something for the program that runs the announcer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum AnnouncerOutcome {
     /// The device has begun to present the question.
     Presenting(AskNumber),
     /// The question was presented whole, or as much of it as the person wanted to hear. Its time counts from now.

@@ -5,12 +5,12 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::io::{AskNumber, Outcome};
+use super::io::{AnnouncerOutcome, AskNumber};
 use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use super::{Announcer, CurrentUtterance};
 use crate::english::asks;
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 use crate::words::cut;
 
 /// How many questions an overview names. The others are only counted.
@@ -52,7 +52,8 @@ impl Announcer {
                 question.is_named = true;
             }
         }
-        let mut item = QueuedUtterance::new(Kind::Question, Weight::Critical, words, self.now);
+        let mut item =
+            QueuedUtterance::new(UtteranceKind::Question, Weight::Critical, words, self.now);
         item.about = UtteranceTopic::Overview(numbers);
         // The question itself names its agent again.
         self.speaker = None;
@@ -87,7 +88,7 @@ impl Announcer {
                 && !question.has_begun()
             {
                 question.presentation = PresentationProgress::Begun;
-                self.decided.outcomes.push(Outcome::Presenting(*number));
+                self.decided.outcomes.push(AnnouncerOutcome::Presenting(*number));
             }
         }
     }

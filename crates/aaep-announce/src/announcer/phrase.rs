@@ -8,7 +8,7 @@ use aaep::{Event, ExtensionPayload, LanguageTag, Payload, TextDirection, Urgency
 
 use crate::english::{asks, events};
 use crate::profile::{Length, Preferences};
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 use crate::words::{Style, guarded, last_said, own, without_own_marks, words_marked};
 
 /// The language and the direction of a text.
@@ -21,7 +21,7 @@ pub(super) struct TextLanguage {
 /// A phrase to announce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AnnouncedPhrase {
-    pub(super) kind: Kind,
+    pub(super) kind: UtteranceKind,
     pub(super) weight: Weight,
     pub(super) words: String,
     pub(super) text_language: TextLanguage,
@@ -104,19 +104,35 @@ pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Announc
                 Some(&it.summary_normal),
                 it.summary_detailed.as_ref(),
             );
-            (Kind::Doing, Weight::Normal, after(events::STARTED, &summary, events::SAME_AS_STARTED))
+            (
+                UtteranceKind::Doing,
+                Weight::Normal,
+                after(events::STARTED, &summary, events::SAME_AS_STARTED),
+            )
         }
-        Payload::SessionCompleted(it) => (Kind::Done, Weight::Normal, completed(it, &wording)),
-        Payload::SessionErrored(it) => (Kind::Error, Weight::Critical, errored(it, &wording)),
-        Payload::SessionCancelled(it) => (Kind::Done, Weight::Normal, cancelled(it, &wording)),
-        Payload::StateChanged(it) => (Kind::Doing, Weight::Background, changed(it, &wording)),
+        Payload::SessionCompleted(it) => {
+            (UtteranceKind::Done, Weight::Normal, completed(it, &wording))
+        }
+        Payload::SessionErrored(it) => {
+            (UtteranceKind::Error, Weight::Critical, errored(it, &wording))
+        }
+        Payload::SessionCancelled(it) => {
+            (UtteranceKind::Done, Weight::Normal, cancelled(it, &wording))
+        }
+        Payload::StateChanged(it) => {
+            (UtteranceKind::Doing, Weight::Background, changed(it, &wording))
+        }
         Payload::ProgressUpdated(it) => {
-            (Kind::Progress, Weight::Progress, got_further(it, &wording))
+            (UtteranceKind::Progress, Weight::Progress, got_further(it, &wording))
         }
         Payload::ToolInvoked(it) => invoked(it, &wording),
         Payload::ToolCompleted(it) => returned(it, &wording),
-        Payload::HandoffRequested(it) => (Kind::Question, Weight::Critical, handoff(it, &wording)),
-        Payload::Extension(it) => (Kind::Notice, Weight::Normal, unknown(it, event, &wording)),
+        Payload::HandoffRequested(it) => {
+            (UtteranceKind::Question, Weight::Critical, handoff(it, &wording))
+        }
+        Payload::Extension(it) => {
+            (UtteranceKind::Notice, Weight::Normal, unknown(it, event, &wording))
+        }
         Payload::OutputStreaming(_)
         | Payload::AwaitingConfirmation(_)
         | Payload::AwaitingClarification(_) => return None,
@@ -128,14 +144,14 @@ pub(super) fn phrase(event: &Event, preferences: &Preferences) -> Option<Announc
 
 /// Applies the urgency of the producer: it can always raise the weight, and lower it only if the kind does not demand
 /// more.
-fn with_urgency(event: &Event, kind: Kind, weight: Weight) -> (Kind, Weight) {
+fn with_urgency(event: &Event, kind: UtteranceKind, weight: Weight) -> (UtteranceKind, Weight) {
     let is_waiting =
         matches!(&event.payload, Payload::StateChanged(it) if it.to_state == state::AWAITING_INPUT);
     match event.envelope.urgency {
         // A person who cannot answer learns from this event that something is asked (ruling 1).
-        Some(Urgency::Critical) if is_waiting => (Kind::Question, Weight::Critical),
+        Some(Urgency::Critical) if is_waiting => (UtteranceKind::Question, Weight::Critical),
         Some(Urgency::Critical) => (kind, Weight::Critical),
-        Some(Urgency::Background) if weight == Weight::Normal && kind == Kind::Doing => {
+        Some(Urgency::Background) if weight == Weight::Normal && kind == UtteranceKind::Doing => {
             (kind, Weight::Background)
         }
         _ => (kind, weight),
@@ -226,7 +242,7 @@ fn got_further(it: &ProgressUpdated, wording: &FieldWording<'_>) -> String {
     sentences(&[&own(&amount), if summary.is_empty() { &description } else { &summary }])
 }
 
-fn invoked(it: &ToolInvoked, wording: &FieldWording<'_>) -> (Kind, Weight, String) {
+fn invoked(it: &ToolInvoked, wording: &FieldWording<'_>) -> (UtteranceKind, Weight, String) {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         Some(&it.summary_normal),
@@ -240,10 +256,10 @@ fn invoked(it: &ToolInvoked, wording: &FieldWording<'_>) -> (Kind, Weight, Strin
     };
     let undo = if is_final { asks::CANNOT_BE_UNDONE } else { "" };
     let weight = if is_final || !risk.is_empty() { Weight::Normal } else { Weight::Background };
-    (Kind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
+    (UtteranceKind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
 }
 
-fn returned(it: &ToolCompleted, wording: &FieldWording<'_>) -> (Kind, Weight, String) {
+fn returned(it: &ToolCompleted, wording: &FieldWording<'_>) -> (UtteranceKind, Weight, String) {
     let summary = wording.summary(
         it.summary_terse.as_ref(),
         it.summary_normal.as_ref(),
@@ -251,14 +267,14 @@ fn returned(it: &ToolCompleted, wording: &FieldWording<'_>) -> (Kind, Weight, St
     );
     let tool = it.tool.as_str();
     let what = match &it.status {
-        ToolStatus::Success => return (Kind::Doing, Weight::Background, summary),
+        ToolStatus::Success => return (UtteranceKind::Doing, Weight::Background, summary),
         ToolStatus::Error => events::tool_failed(tool),
         ToolStatus::Timeout => events::tool_not_in_time(tool),
         ToolStatus::Other(_) => events::tool_ended(tool),
     };
     let why = it.error_message.as_deref().map(|it| wording.text(it)).unwrap_or_default();
     (
-        Kind::Error,
+        UtteranceKind::Error,
         Weight::Normal,
         sentences(&[&own(&what), if why.is_empty() { &summary } else { &why }]),
     )

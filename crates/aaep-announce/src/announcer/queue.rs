@@ -8,7 +8,7 @@ use super::phrase::TextLanguage;
 use super::sessions::HubSessionKey;
 use super::tools::WaitingTools;
 use crate::english::listening;
-use crate::utterance::{Kind, Weight};
+use crate::utterance::{UtteranceKind, Weight};
 
 /// The most waiting utterances that are not critical.
 pub const MAX_WAITING: usize = 256;
@@ -29,7 +29,7 @@ const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 pub(super) struct QueuedUtterance {
     /// Stays the same while it waits, is said, and is said again.
     pub(super) serial: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: UtteranceKind,
     pub(super) weight: Weight,
     pub(super) session_id: Option<HubSessionKey>,
     pub(super) words: String,
@@ -119,7 +119,12 @@ impl UtteranceTopic {
 
 impl QueuedUtterance {
     /// Creates one without a topic.
-    pub(super) fn new(kind: Kind, weight: Weight, words: String, arrived: Duration) -> Self {
+    pub(super) fn new(
+        kind: UtteranceKind,
+        weight: Weight,
+        words: String,
+        arrived: Duration,
+    ) -> Self {
         let (text_language, about) = (TextLanguage::default(), UtteranceTopic::Nothing);
         QueuedUtterance {
             serial: 0,
@@ -154,7 +159,7 @@ impl QueuedUtterance {
 
     /// Whether only critical utterances and the current sentence come before it.
     fn is_news(&self) -> bool {
-        self.kind == Kind::Settled
+        self.kind == UtteranceKind::Settled
             || matches!(self.about, UtteranceTopic::End | UtteranceTopic::Fact)
     }
 
@@ -201,18 +206,22 @@ impl UtteranceQueue {
         if item.weight == Weight::Critical {
             return self.push_critical(item);
         }
-        if item.kind == Kind::Progress {
-            self.rest.retain(|it| it.kind != Kind::Progress || it.session_id != item.session_id);
+        if item.kind == UtteranceKind::Progress {
+            self.rest.retain(|it| {
+                it.kind != UtteranceKind::Progress || it.session_id != item.session_id
+            });
         }
         self.make_room_for(&item, behind_seconds);
         let at = match item.kind {
             _ if self.takes_no_time => self.rest.len(),
             // Settlements and ends come before everything that already waited.
-            Kind::Settled => self.rest.iter().take_while(|it| it.kind == Kind::Settled).count(),
+            UtteranceKind::Settled => {
+                self.rest.iter().take_while(|it| it.kind == UtteranceKind::Settled).count()
+            }
             _ if item.about == UtteranceTopic::Fact => self.after_claim(item.session_id.as_ref()),
             _ if item.is_news() => self.after_news(),
             _ if item.is_requested() => self.after_requested(),
-            Kind::Error => self.make_way_for_news(item.session_id.as_ref()),
+            UtteranceKind::Error => self.make_way_for_news(item.session_id.as_ref()),
             _ => self.rest.len(),
         };
         self.rest.insert(at, item);
@@ -264,14 +273,16 @@ impl UtteranceQueue {
     fn make_way_for_news(&mut self, session_id: Option<&HubSessionKey>) -> usize {
         let is_own = |it: &QueuedUtterance| it.session_id.as_ref() == session_id;
         let is_step = |it: &QueuedUtterance| it.weight < Weight::Normal && !it.was_cut;
-        let is_text =
-            |it: &QueuedUtterance| it.kind == Kind::Reply || it.about == UtteranceTopic::Fact;
+        let is_text = |it: &QueuedUtterance| {
+            it.kind == UtteranceKind::Reply || it.about == UtteranceTopic::Fact
+        };
         let own = self.rest.iter().rposition(|it| is_own(it) && !is_step(it) && !is_text(it));
         let mut at = own.map_or(0, |at| at + 1).max(self.after_requested());
-        let errors =
-            |at: usize| self.rest.iter().skip(at).take_while(|it| it.kind == Kind::Error).count();
+        let errors = |at: usize| {
+            self.rest.iter().skip(at).take_while(|it| it.kind == UtteranceKind::Error).count()
+        };
         at += errors(at);
-        if self.rest.get(at).is_some_and(|it| it.kind == Kind::Reply) {
+        if self.rest.get(at).is_some_and(|it| it.kind == UtteranceKind::Reply) {
             at += 1;
             at +=
                 self.rest.iter().skip(at).take_while(|it| it.about == UtteranceTopic::Fact).count();
@@ -349,12 +360,15 @@ impl UtteranceQueue {
             let waiting = self.rest.iter().take(self.rest.len().saturating_sub(1));
             let importance = |item: &QueuedUtterance| match item.kind {
                 _ if item.was_cut => 4,
-                Kind::Progress => 0,
-                Kind::Doing if item.weight == Weight::Background => 1,
-                Kind::Doing => 2,
-                Kind::Reply => 3,
-                Kind::Notice => 4,
-                Kind::Done | Kind::Settled | Kind::Error | Kind::Question => 5,
+                UtteranceKind::Progress => 0,
+                UtteranceKind::Doing if item.weight == Weight::Background => 1,
+                UtteranceKind::Doing => 2,
+                UtteranceKind::Reply => 3,
+                UtteranceKind::Notice => 4,
+                UtteranceKind::Done
+                | UtteranceKind::Settled
+                | UtteranceKind::Error
+                | UtteranceKind::Question => 5,
             };
             let least = waiting.enumerate().min_by_key(|(at, item)| (importance(item), *at));
             let Some((at, importance)) = least.map(|(at, item)| (at, importance(item))) else {
@@ -378,7 +392,7 @@ impl UtteranceQueue {
 
     /// Whether all waiting words of agents are one text of one agent.
     fn is_one_text(&self) -> bool {
-        let mut replies = self.rest.iter().filter(|it| it.kind == Kind::Reply);
+        let mut replies = self.rest.iter().filter(|it| it.kind == UtteranceKind::Reply);
         let Some(first) = replies.next() else { return true };
         replies.all(|it| it.session_id == first.session_id && it.text == first.text)
     }
@@ -435,11 +449,11 @@ impl UtteranceQueue {
                 | UtteranceTopic::Time(_),
                 _,
             )
-            | (_, Kind::Progress) => return,
+            | (_, UtteranceKind::Progress) => return,
             (UtteranceTopic::Tools(tools), _) => self.left_out.steps += tools.count(),
-            (_, Kind::Doing) => self.left_out.steps += 1,
-            (_, Kind::Reply) => self.left_out.replies += 1,
-            (_, Kind::Error) => self.left_out.errors += 1,
+            (_, UtteranceKind::Doing) => self.left_out.steps += 1,
+            (_, UtteranceKind::Reply) => self.left_out.replies += 1,
+            (_, UtteranceKind::Error) => self.left_out.errors += 1,
             _ => self.left_out.others += 1,
         }
         self.skip(item);
@@ -464,7 +478,7 @@ impl UtteranceQueue {
         }
         let Some(at) = self.rest.iter().position(is_due) else { return self.tell_left_out(now) };
         let next = self.rest.remove(at);
-        if let Some(item) = next.as_ref().filter(|it| it.kind == Kind::Reply) {
+        if let Some(item) = next.as_ref().filter(|it| it.kind == UtteranceKind::Reply) {
             self.reading.clone_from(&item.session_id);
         }
         next
@@ -474,7 +488,7 @@ impl UtteranceQueue {
     fn tell_left_out(&mut self, now: Duration) -> Option<QueuedUtterance> {
         let words = std::mem::take(&mut self.left_out).said()?;
         self.left_out_told = Some(now);
-        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Normal, words, now);
+        let mut item = QueuedUtterance::new(UtteranceKind::Notice, Weight::Normal, words, now);
         item.about = UtteranceTopic::LeftOut;
         Some(item)
     }

@@ -13,7 +13,7 @@ use super::phrase::{FieldWording, TextLanguage};
 use super::truth::SessionFacts;
 use crate::english::{IN_PROJECT, listening, numbered};
 use crate::profile::{Preferences, Replies};
-use crate::words::{End, MAX_SAID, Stream, cut, one_line, own};
+use crate::words::{MAX_SAID, PieceEnd, Stream, cut, one_line, own};
 
 /// The most sessions that are known at once.
 pub const MAX_SESSIONS: usize = 64;
@@ -313,11 +313,11 @@ impl TrackedSession {
     ) -> String {
         self.remember(piece, text_language);
         let end = match (&piece.coalesce_hint, preferences.replies) {
-            _ if piece.complete => End::Completion,
+            _ if piece.complete => PieceEnd::Completion,
             (Some(CoalesceBoundary::Sentence | CoalesceBoundary::Paragraph), _)
-            | (Some(CoalesceBoundary::Word), Replies::Words) => End::Sentence,
-            (_, Replies::Words) => End::Words,
-            _ => End::Anywhere,
+            | (Some(CoalesceBoundary::Word), Replies::Words) => PieceEnd::Sentence,
+            (_, Replies::Words) => PieceEnd::Words,
+            _ => PieceEnd::Anywhere,
         };
         let at = self.outputs.iter().position(|it| it.id == piece.output_id);
         let open = at.and_then(|at| self.outputs.remove(at));
@@ -439,15 +439,15 @@ impl StreamedOutput {
 
     /// The words that were not announced yet, when the output ends.
     fn rest(&mut self) -> String {
-        self.flush(End::Completion)
+        self.flush(PieceEnd::Completion)
     }
 
     /// The words that were not announced yet, while the output continues.
     fn so_far(&mut self) -> String {
-        self.flush(End::Sentence)
+        self.flush(PieceEnd::Sentence)
     }
 
-    fn flush(&mut self, end: End) -> String {
+    fn flush(&mut self, end: PieceEnd) -> String {
         let last = self.stream.push_marked("", end);
         let held = self.take_held();
         format!("{held} {last}").trim().to_owned()

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::io::{AskNumber, Outcome};
+use super::io::{AnnouncerOutcome, AskNumber};
 use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use super::{Announcer, CurrentUtterance, DeviceHealth};
 use crate::english::{asks, at, listening};
-use crate::utterance::{Earcon, Kind, Order, Report, Utterance, UtteranceId};
+use crate::utterance::{DeviceReport, Earcon, Order, Utterance, UtteranceId, UtteranceKind};
 use crate::words::{own, own_language, parts, spoken, without_own_marks};
 
 /// How often an utterance is given to a device that interrupts it without an order.
@@ -54,7 +54,7 @@ impl Announcer {
 
     /// The earliest time at which an utterance may be said. Only progress has to wait.
     pub(super) fn due_at(&self, item: &QueuedUtterance) -> Duration {
-        if item.kind != Kind::Progress {
+        if item.kind != UtteranceKind::Progress {
             return Duration::ZERO;
         }
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
@@ -68,7 +68,7 @@ impl Announcer {
         let Some((words, choices)) = self.words_of(&item) else { return };
         let words = self.with_agent_name(&item, words);
         // Words about listening are ours, except for quotations in them.
-        let is_ours = matches!(item.kind, Kind::Settled | Kind::Notice);
+        let is_ours = matches!(item.kind, UtteranceKind::Settled | UtteranceKind::Notice);
         let language =
             item.text_language.language.clone().or_else(|| own_language().filter(|_| is_ours));
         let (parts, words) = (parts(&words, language.as_ref()), without_own_marks(&words));
@@ -84,16 +84,16 @@ impl Announcer {
         if item.about == UtteranceTopic::LeftOut {
             self.events_left_out = 0;
         }
-        if item.kind == Kind::Progress
+        if item.kind == UtteranceKind::Progress
             && let Some(session) = item.session_id.as_ref().and_then(|it| self.sessions.get_mut(it))
         {
             session.progress_told = Some(self.now);
         }
         let sound = match item.kind {
             _ if matches!(item.about, UtteranceTopic::Context { .. }) => Some(Earcon::NeedsYou),
-            Kind::Question => Some(Earcon::NeedsYou),
-            Kind::Error => Some(Earcon::Error),
-            Kind::Done => Some(Earcon::Done),
+            UtteranceKind::Question => Some(Earcon::NeedsYou),
+            UtteranceKind::Error => Some(Earcon::Error),
+            UtteranceKind::Done => Some(Earcon::Done),
             _ => None,
         };
         if let Some(sound) = sound.filter(|_| self.preferences.sounds && item.is_first) {
@@ -197,7 +197,7 @@ impl Announcer {
         };
         let speaker = (session_id.clone(), label.clone());
         let is_other = who != label || self.speaker.as_ref() != Some(&speaker);
-        let is_question = item.kind == Kind::Question;
+        let is_question = item.kind == UtteranceKind::Question;
         let is_context = matches!(item.about, UtteranceTopic::Context { .. });
         let must = is_question || is_context || self.sessions.begin_like_a_name(&plain);
         if !(must || self.preferences.names && is_other) {
@@ -233,31 +233,31 @@ impl Announcer {
     }
 
     /// Processes a report of the device.
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: DeviceReport) {
         // A device that reported itself gone still returns what it had not said. For a device that hung, such a
         // report is a sign of life.
         let shows_life = match report {
-            Report::Cut(_) | Report::Notice(_) | Report::Paced { .. } => {
+            DeviceReport::Cut(_) | DeviceReport::Notice(_) | DeviceReport::Paced { .. } => {
                 self.health != DeviceHealth::Gone
             }
-            Report::Trouble(_) => false,
+            DeviceReport::Trouble(_) => false,
             _ => true,
         };
         match report {
-            Report::Trouble(why) => return self.trouble(why, DeviceHealth::Gone),
-            Report::Hush => self.wish(super::Wish::Hush),
-            Report::Repeat => self.wish(super::Wish::Repeat),
-            Report::Back => self.wish(super::Wish::Back),
-            Report::NoChoice(id) => self.no_choice(id),
-            Report::Began(id) => self.began(id),
-            Report::Ended(id) => self.ended(id),
-            Report::Shown(id) => self.shown(id),
-            Report::Cut(id) => self.cut(id),
-            Report::Chosen(id, at) => self.chosen(id, at),
-            Report::MoreTime(id) => self.more_time(id),
-            Report::Paced { wanted, percent } => self.paced(wanted, percent),
-            Report::Notice(what) => self.notice(&what),
-            Report::Works => {}
+            DeviceReport::Trouble(why) => return self.trouble(why, DeviceHealth::Gone),
+            DeviceReport::Hush => self.wish(super::ListeningRequest::Hush),
+            DeviceReport::Repeat => self.wish(super::ListeningRequest::Repeat),
+            DeviceReport::Back => self.wish(super::ListeningRequest::Back),
+            DeviceReport::NoChoice(id) => self.no_choice(id),
+            DeviceReport::Began(id) => self.began(id),
+            DeviceReport::Ended(id) => self.ended(id),
+            DeviceReport::Shown(id) => self.shown(id),
+            DeviceReport::Cut(id) => self.cut(id),
+            DeviceReport::Chosen(id, at) => self.chosen(id, at),
+            DeviceReport::MoreTime(id) => self.more_time(id),
+            DeviceReport::Paced { wanted, percent } => self.paced(wanted, percent),
+            DeviceReport::Notice(what) => self.notice(&what),
+            DeviceReport::Works => {}
         }
         if shows_life && !self.is_working() {
             self.works();
@@ -279,7 +279,7 @@ impl Announcer {
             && !question.has_begun()
         {
             question.presentation = PresentationProgress::Begun;
-            self.decided.outcomes.push(Outcome::Presenting(number));
+            self.decided.outcomes.push(AnnouncerOutcome::Presenting(number));
         }
     }
 
@@ -337,7 +337,7 @@ impl Announcer {
             (UtteranceTopic::Overview(numbers), _) => {
                 !numbers.iter().all(|it| self.questions.contains_key(it))
             }
-            (_, Kind::Progress) | (UtteranceTopic::Feedback, _) => true,
+            (_, UtteranceKind::Progress) | (UtteranceTopic::Feedback, _) => true,
             (UtteranceTopic::State, _) => {
                 has_ended || session.is_some_and(|it| it.state_since > item.arrived)
             }
@@ -374,7 +374,7 @@ impl Announcer {
         }
         self.decided.orders.extend(ids.into_iter().map(Order::Withdraw));
         self.presented(number, PresentationProgress::Left);
-        self.decided.outcomes.push(Outcome::Chosen { number, answer });
+        self.decided.outcomes.push(AnnouncerOutcome::Chosen { number, answer });
     }
 
     /// The person pressed a key at a question that does not choose an answer.
@@ -402,13 +402,13 @@ impl Announcer {
     fn more_time(&mut self, id: UtteranceId) {
         let question = self.questions.values().find(|it| it.ids.contains(&id));
         let question = question.filter(|it| it.has_begun() && !it.is_answered);
-        self.decided.outcomes.extend(question.map(|it| Outcome::MoreTime(it.number)));
+        self.decided.outcomes.extend(question.map(|it| AnnouncerOutcome::MoreTime(it.number)));
     }
 
     /// The device does not work: its utterances go back to the queue.
     fn trouble(&mut self, why: String, health: DeviceHealth) {
         if self.is_working() {
-            self.decided.outcomes.push(Outcome::Trouble(why));
+            self.decided.outcomes.push(AnnouncerOutcome::Trouble(why));
         }
         self.health = health;
         self.queue.remove(|it| it.about == UtteranceTopic::Feedback);
@@ -423,7 +423,7 @@ impl Announcer {
     /// The device works again: questions that it never presented are announced now.
     fn works(&mut self) {
         self.health = DeviceHealth::Works;
-        self.decided.outcomes.push(Outcome::Works);
+        self.decided.outcomes.push(AnnouncerOutcome::Works);
         let untold = self.questions.values().filter(|it| !it.has_begun());
         let untold: Vec<AnnouncedAsk> = untold.cloned().collect();
         for question in untold {

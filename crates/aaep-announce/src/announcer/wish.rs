@@ -3,34 +3,34 @@
 use std::cmp::Ordering;
 
 use super::Announcer;
-use super::io::{AskNumber, Outcome, Wish};
+use super::io::{AnnouncerOutcome, AskNumber, ListeningRequest};
 use super::phrase::{AnnouncedPhrase, FieldWording};
 use super::question::AnnouncedAsk;
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use crate::english::{asks, listening};
 use crate::profile::PACES;
-use crate::utterance::{Kind, Order, Pace, Weight};
+use crate::utterance::{Order, Pace, UtteranceKind, Weight};
 use crate::words::{exact, keep_own_marks, own, split, words_marked};
 
 impl Announcer {
-    pub(super) fn wish(&mut self, wish: Wish) {
+    pub(super) fn wish(&mut self, wish: ListeningRequest) {
         match wish {
-            Wish::Hush => {
+            ListeningRequest::Hush => {
                 self.stop(true);
                 self.queue.hush();
                 self.sessions.hush();
             }
-            Wish::Skip => self.stop(true),
-            Wish::Repeat => self.repeat(),
-            Wish::Back => self.back(),
-            Wish::Question(number) => self.question_again(number),
-            Wish::Status => self.status(),
-            Wish::More => self.more(),
-            Wish::LastReply => self.last_reply(false),
-            Wish::ExactText => self.last_reply(true),
+            ListeningRequest::Skip => self.stop(true),
+            ListeningRequest::Repeat => self.repeat(),
+            ListeningRequest::Back => self.back(),
+            ListeningRequest::Question(number) => self.question_again(number),
+            ListeningRequest::Status => self.status(),
+            ListeningRequest::More => self.more(),
+            ListeningRequest::LastReply => self.last_reply(false),
+            ListeningRequest::ExactText => self.last_reply(true),
             // Only the device knows its pace.
-            Wish::Pace(pace) => self.decided.orders.push(Order::Pace(pace)),
-            Wish::OnlyDecisions(only) => {
+            ListeningRequest::Pace(pace) => self.decided.orders.push(Order::Pace(pace)),
+            ListeningRequest::OnlyDecisions(only) => {
                 self.preferences.only_decisions = only;
                 let words = if only { listening::ONLY_DECISIONS } else { listening::EVERYTHING };
                 if only {
@@ -38,7 +38,10 @@ impl Announcer {
                         it.weight < Weight::Critical
                             && matches!(
                                 it.kind,
-                                Kind::Reply | Kind::Doing | Kind::Progress | Kind::Done
+                                UtteranceKind::Reply
+                                    | UtteranceKind::Doing
+                                    | UtteranceKind::Progress
+                                    | UtteranceKind::Done
                             )
                     });
                 }
@@ -49,7 +52,7 @@ impl Announcer {
 
     /// Says something about listening before everything else that waits.
     fn answer(&mut self, words: String) {
-        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Normal, words, self.now);
+        let mut item = QueuedUtterance::new(UtteranceKind::Notice, Weight::Normal, words, self.now);
         // Such an answer is not worth repeating.
         item.is_again = true;
         self.queue.put_back(item);
@@ -62,7 +65,8 @@ impl Announcer {
         }
         self.stop(false);
         self.queue.remove(|it| it.about == UtteranceTopic::Feedback);
-        let mut item = QueuedUtterance::new(Kind::Notice, Weight::Critical, exact(text), self.now);
+        let mut item =
+            QueuedUtterance::new(UtteranceKind::Notice, Weight::Critical, exact(text), self.now);
         item.about = UtteranceTopic::Feedback;
         self.queue.put_back(item);
     }
@@ -88,7 +92,8 @@ impl Announcer {
         if let Some(question) = self.questions.values_mut().find(is_untold) {
             question.is_rest_told = true;
             let rest = question.rest().unwrap_or_default().to_owned();
-            let mut item = QueuedUtterance::new(Kind::Question, Weight::Normal, rest, self.now);
+            let mut item =
+                QueuedUtterance::new(UtteranceKind::Question, Weight::Normal, rest, self.now);
             item.session_id = Some(question.session_id.clone());
             item.text_language = question.text_language.clone();
             item.about = UtteranceTopic::Rest(question.number);
@@ -154,9 +159,9 @@ impl Announcer {
             said.extend([" ", &*own(listening::TOO_LONG_TO_REMEMBER)]);
         }
         self.stop(true);
-        self.queue.remove(|it| it.kind == Kind::Reply && it.is_of(&session_id));
+        self.queue.remove(|it| it.kind == UtteranceKind::Reply && it.is_of(&session_id));
         let phrase = AnnouncedPhrase {
-            kind: Kind::Reply,
+            kind: UtteranceKind::Reply,
             weight: Weight::Normal,
             words: said,
             text_language,
@@ -183,7 +188,7 @@ impl Announcer {
             let pace = self.preferences.pace().saturating_mul(u64::from(percent)) / 100;
             let pace = pace.clamp(*PACES.start(), *PACES.end());
             self.preferences.words_per_minute = pace;
-            self.decided.outcomes.push(Outcome::Pace(pace));
+            self.decided.outcomes.push(AnnouncerOutcome::Pace(pace));
         }
     }
 }

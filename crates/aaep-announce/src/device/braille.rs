@@ -20,8 +20,8 @@ use aaep::LanguageTag;
 
 use super::client::{self, SocketDevice};
 use super::plain::quoted;
-use super::socket::{Address, DeviceSocket};
-use super::{Device, Told};
+use super::socket::{DeviceAddress, DeviceSocket};
+use super::{Device, TimedReport};
 use crate::english::devices;
 use crate::utterance::Utterance;
 
@@ -44,7 +44,7 @@ const MAX_KEY_BYTES: usize = 4000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The address of BRLTTY.
-    pub address: Address,
+    pub address: DeviceAddress,
     /// The key file, for a server that requires one.
     pub key_file: PathBuf,
     /// The terminal to show words on, as a path of numbers; all terminals if the path is empty.
@@ -72,7 +72,7 @@ pub fn question_windows(question: &Utterance, cells: usize) -> Vec<String> {
 
 impl Settings {
     /// The default settings for a server at this address.
-    pub fn new(address: Address) -> Self {
+    pub fn new(address: DeviceAddress) -> Self {
         Settings {
             address,
             key_file: KEY_FILE.into(),
@@ -88,19 +88,19 @@ impl Settings {
 
 /// The address of BRLTTY: `BRLAPI_HOST` if it is set, or the default. `variable` looks up an environment variable. An
 /// error says what is wrong, in words for people.
-pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
+pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<DeviceAddress, String> {
     let usual = if cfg!(unix) { ":0" } else { "127.0.0.1:0" };
     let text = variable("BRLAPI_HOST").filter(|text| !text.is_empty());
     let text = text.as_deref().unwrap_or(usual);
     read_address(text).ok_or_else(|| devices::braille::wrong_address(&quoted(text)))
 }
 
-fn read_address(text: &str) -> Option<Address> {
+fn read_address(text: &str) -> Option<DeviceAddress> {
     let (host, number) = text.rsplit_once(':').unwrap_or((text, "0"));
     let number: u16 = number.parse().ok()?;
     match host.trim_start_matches('[').trim_end_matches(']') {
-        "" => Some(Address::Unix(Path::new(SOCKETS).join(number.to_string()))),
-        host => Some(Address::Tcp(host.to_owned(), FIRST_PORT.checked_add(number)?)),
+        "" => Some(DeviceAddress::Unix(Path::new(SOCKETS).join(number.to_string()))),
+        host => Some(DeviceAddress::Tcp(host.to_owned(), FIRST_PORT.checked_add(number)?)),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn terminal(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
 }
 
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
-pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub fn start(settings: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     let (address, patience) = (settings.address.clone(), settings.patience);
     let key_file = settings.key_file.clone();
     let client = SocketDevice {
@@ -135,7 +135,7 @@ pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
     client::start(client, talk::BrailleConversation::new(settings, key), reports)
 }
 
-fn dial(address: &Address, patience: Duration) -> Result<DeviceSocket, String> {
+fn dial(address: &DeviceAddress, patience: Duration) -> Result<DeviceSocket, String> {
     DeviceSocket::connect(address, patience)
         .map_err(|error| devices::braille::nothing_answers(address, &error))
 }
@@ -157,11 +157,11 @@ mod tests {
     #[test]
     fn the_address_is_read_as_brlapi_writes_it() {
         for (text, expected) in [
-            (":0", Address::Unix("/var/lib/BrlAPI/0".into())),
-            (":12", Address::Unix("/var/lib/BrlAPI/12".into())),
-            ("127.0.0.1:9", Address::Tcp("127.0.0.1".to_owned(), 4110)),
-            ("[::1]:1", Address::Tcp("::1".to_owned(), 4102)),
-            ("desk", Address::Tcp("desk".to_owned(), 4101)),
+            (":0", DeviceAddress::Unix("/var/lib/BrlAPI/0".into())),
+            (":12", DeviceAddress::Unix("/var/lib/BrlAPI/12".into())),
+            ("127.0.0.1:9", DeviceAddress::Tcp("127.0.0.1".to_owned(), 4110)),
+            ("[::1]:1", DeviceAddress::Tcp("::1".to_owned(), 4102)),
+            ("desk", DeviceAddress::Tcp("desk".to_owned(), 4101)),
         ] {
             assert_eq!(address(look_up(&[("BRLAPI_HOST", text)])), Ok(expected), "{text}");
         }

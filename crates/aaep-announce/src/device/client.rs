@@ -11,9 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::socket::DeviceSocket;
-use super::{Device, DeviceAbandoned, Reporter, Told};
+use super::{Device, DeviceAbandoned, Reporter, TimedReport};
 use crate::english::devices;
-use crate::utterance::{Order, Report};
+use crate::utterance::{DeviceReport, Order};
 
 /// The most inputs that may wait for the conversation. Beyond that, the server is not read and orders are not taken.
 const MAX_WAITING_INPUTS: usize = 64;
@@ -67,7 +67,7 @@ pub(crate) struct ConversationOutput {
     /// Bytes to send.
     pub(crate) bytes: Vec<u8>,
     /// Reports to pass on.
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<DeviceReport>,
     /// Whether the server has proved to work.
     pub(crate) is_working: bool,
 }
@@ -103,7 +103,7 @@ enum ClientInput {
 pub(crate) fn start(
     client: SocketDevice,
     conversation: impl ServerConversation + Send + 'static,
-    reports: Sender<Told>,
+    reports: Sender<TimedReport>,
 ) -> io::Result<Device> {
     let (device, orders) = Device::new(client.name);
     let (sender, inputs) = mpsc::sync_channel(MAX_WAITING_INPUTS);
@@ -310,13 +310,13 @@ impl<C: ServerConversation> ClientLoop<C> {
         {
             *works_since = Some(now);
             *is_in_trouble = false;
-            self.report(vec![Report::Works])?;
+            self.report(vec![DeviceReport::Works])?;
         }
         self.report(std::mem::take(&mut out.reports))?;
         if let Err(why) = sent {
             self.lose(now);
             if !std::mem::replace(is_in_trouble, true) {
-                self.report(vec![Report::Trouble(why)])?;
+                self.report(vec![DeviceReport::Trouble(why)])?;
             }
             let mut out = ConversationOutput::default();
             self.conversation.lost(&mut out);
@@ -325,7 +325,7 @@ impl<C: ServerConversation> ClientLoop<C> {
         Ok(())
     }
 
-    fn report(&self, reports: Vec<Report>) -> Result<(), DeviceAbandoned> {
+    fn report(&self, reports: Vec<DeviceReport>) -> Result<(), DeviceAbandoned> {
         for report in reports {
             if !self.reporter.report(report) {
                 return Err(DeviceAbandoned);

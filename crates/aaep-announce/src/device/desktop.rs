@@ -19,7 +19,7 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use super::{Device, Told};
+use super::{Device, TimedReport};
 
 #[cfg(not(target_os = "linux"))]
 use elsewhere as run;
@@ -73,6 +73,6 @@ pub fn question_texts(question: &crate::Utterance) -> [String; 2] {
 }
 
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
-pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub fn start(settings: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     run::start(settings, reports)
 }

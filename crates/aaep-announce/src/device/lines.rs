@@ -11,10 +11,10 @@ use std::thread;
 use aaep::printable;
 use serde_json::json;
 
-use super::{Device, Reporter, Told};
+use super::{Device, Reporter, TimedReport};
 use crate::choices::choice_letters;
 use crate::english::devices;
-use crate::utterance::{Kind, Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{DeviceReport, Order, Utterance, UtteranceId, UtteranceKind, Weight};
 
 /// The name of this device.
 pub const NAME: &str = "lines";
@@ -57,7 +57,7 @@ pub struct Lines<W> {
 pub fn start(
     to: impl Write + Send + 'static,
     options: LineOptions,
-    reports: Sender<Told>,
+    reports: Sender<TimedReport>,
 ) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let reporter = Reporter::new(NAME, reports);
@@ -85,21 +85,21 @@ impl<W: Write> Lines<W> {
     }
 
     /// Writes the first line, if it is wanted.
-    pub fn begin(&mut self) -> Vec<Report> {
+    pub fn begin(&mut self) -> Vec<DeviceReport> {
         let text = if self.options.greets && !self.options.is_json {
-            format!("{}: {}\n", devices::label(Kind::Notice, false), devices::PLAIN_LINES)
+            format!("{}: {}\n", devices::label(UtteranceKind::Notice, false), devices::PLAIN_LINES)
         } else {
             String::new()
         };
         match self.write(&text) {
-            Ok(()) => vec![Report::Works],
+            Ok(()) => vec![DeviceReport::Works],
             Err(error) => self.trouble(&error),
         }
     }
 
     /// Carries out an order and reports the result. Lines take no time: a written utterance has ended. The prompt is
     /// written after the reports, so that the question counts as presented before anyone can answer the prompt.
-    pub fn carry_out(&mut self, order: &Order, mut report: impl FnMut(Report)) {
+    pub fn carry_out(&mut self, order: &Order, mut report: impl FnMut(DeviceReport)) {
         let ((text, prompt), said) = match order {
             Order::Say(utterance) if self.options.is_json => {
                 ((json_line(utterance), "\n".to_owned()), Some(utterance.id))
@@ -116,24 +116,24 @@ impl<W: Write> Lines<W> {
         };
         // A part may already be on the screen although the rest cannot be written yet.
         if let Some(id) = said.filter(|_| !self.is_in_trouble) {
-            report(Report::Began(id));
+            report(DeviceReport::Began(id));
         }
         let mut written = self.write(&text);
         match (&written, said) {
             (Ok(()), said) => {
                 let was_in_trouble = std::mem::take(&mut self.is_in_trouble);
                 if was_in_trouble {
-                    report(Report::Works);
+                    report(DeviceReport::Works);
                 }
                 if let Some(id) = said {
                     if was_in_trouble {
-                        report(Report::Began(id));
+                        report(DeviceReport::Began(id));
                     }
-                    report(Report::Ended(id));
+                    report(DeviceReport::Ended(id));
                 }
                 written = self.write(&prompt);
             }
-            (Err(_), Some(id)) => report(Report::Cut(id)),
+            (Err(_), Some(id)) => report(DeviceReport::Cut(id)),
             (Err(_), None) => {}
         }
         if let Err(error) = written {
@@ -153,11 +153,11 @@ impl<W: Write> Lines<W> {
         self.to.flush()
     }
 
-    fn trouble(&mut self, error: &io::Error) -> Vec<Report> {
+    fn trouble(&mut self, error: &io::Error) -> Vec<DeviceReport> {
         if std::mem::replace(&mut self.is_in_trouble, true) {
             return Vec::new();
         }
-        vec![Report::Trouble(devices::lines_cannot_be_written(error))]
+        vec![DeviceReport::Trouble(devices::lines_cannot_be_written(error))]
     }
 
     fn end_prompt(&mut self) -> &'static str {
@@ -167,7 +167,10 @@ impl<W: Write> Lines<W> {
     /// The lines for an utterance, and the prompt after them.
     fn lines_of(&mut self, utterance: &Utterance) -> (String, String) {
         let mut text = self.end_prompt().to_owned();
-        if matches!(utterance.kind, Kind::Question | Kind::Error | Kind::Done) {
+        if matches!(
+            utterance.kind,
+            UtteranceKind::Question | UtteranceKind::Error | UtteranceKind::Done
+        ) {
             text.push_str(&self.signals(utterance));
         }
         text.extend([label(utterance), ": ", &*printable(&utterance.words), "\n"]);
@@ -203,7 +206,7 @@ impl<W: Write> Lines<W> {
         let is_whole = words.chars().count() <= MAX_NOTIFICATION && !words.contains(';');
         let words = match utterance.kind {
             _ if is_whole => words.into_owned(),
-            Kind::Question => devices::QUESTION_IN_TERMINAL.to_owned(),
+            UtteranceKind::Question => devices::QUESTION_IN_TERMINAL.to_owned(),
             _ => {
                 let words: String = utterance.words.chars().take(MAX_NOTIFICATION).collect();
                 printable(&words).replace(';', ",")

@@ -13,18 +13,18 @@ use crate::english::devices;
 
 /// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum DeviceAddress {
     /// A Unix socket.
     Unix(PathBuf),
     /// A host and a port.
     Tcp(String, u16),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for DeviceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Unix(path) => f.write_str(&aaep::printable(&path.to_string_lossy())),
-            Address::Tcp(host, port) => {
+            DeviceAddress::Unix(path) => f.write_str(&aaep::printable(&path.to_string_lossy())),
+            DeviceAddress::Tcp(host, port) => {
                 f.write_str(&devices::host_and_port(&aaep::printable(host), *port))
             }
         }
@@ -42,15 +42,15 @@ pub(crate) enum DeviceSocket {
 impl DeviceSocket {
     /// Connects. Over TCP, each address of the host gets the given patience. A Unix socket either answers at once or,
     /// if the server hangs, may block for long, so call this on a thread that may wait.
-    pub(crate) fn connect(address: &Address, patience: Duration) -> io::Result<Self> {
+    pub(crate) fn connect(address: &DeviceAddress, patience: Duration) -> io::Result<Self> {
         match address {
             #[cfg(unix)]
-            Address::Unix(path) => UnixStream::connect(path).map(DeviceSocket::Unix),
+            DeviceAddress::Unix(path) => UnixStream::connect(path).map(DeviceSocket::Unix),
             #[cfg(not(unix))]
-            Address::Unix(_) => {
+            DeviceAddress::Unix(_) => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, devices::NO_UNIX_SOCKETS))
             }
-            Address::Tcp(host, port) => {
+            DeviceAddress::Tcp(host, port) => {
                 let mut last =
                     io::Error::new(io::ErrorKind::NotFound, devices::HOST_WITHOUT_ADDRESS);
                 for address in (host.as_str(), *port).to_socket_addrs()? {

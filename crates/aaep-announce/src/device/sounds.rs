@@ -17,9 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::plain::quoted;
-use super::{Device, DeviceAbandoned, Reporter, Told};
+use super::{Device, DeviceAbandoned, Reporter, TimedReport};
 use crate::english::devices;
-use crate::utterance::{Earcon, Order, Report};
+use crate::utterance::{DeviceReport, Earcon, Order};
 
 /// The name of the device in its reports.
 pub const NAME: &str = "sounds";
@@ -65,7 +65,7 @@ impl Settings {
 }
 
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
-pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub fn start(settings: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let player = settings.players.iter().find(|player| is_there(player)).cloned();
     let sounds = SoundPlayer {
@@ -144,7 +144,7 @@ struct SoundPlayer {
 impl SoundPlayer {
     fn run(mut self, orders: &Receiver<Order>) {
         let began = if self.player.is_some() {
-            self.report(Report::Works)
+            self.report(DeviceReport::Works)
         } else {
             self.trouble(devices::NO_PLAYER)
         };
@@ -172,7 +172,7 @@ impl SoundPlayer {
                 Ok(())
             }
             // Words are for other devices, so nothing should wait for them here.
-            Order::Say(utterance) => self.report(Report::Cut(utterance.id)),
+            Order::Say(utterance) => self.report(DeviceReport::Cut(utterance.id)),
             Order::Withdraw(_) | Order::Pace(_) => Ok(()),
         }
     }
@@ -212,7 +212,7 @@ impl SoundPlayer {
             Ok(Some(status)) if status.success() => {
                 self.playing = None;
                 let was_in_trouble = std::mem::replace(&mut self.is_in_trouble, false);
-                if was_in_trouble { self.report(Report::Works) } else { Ok(()) }
+                if was_in_trouble { self.report(DeviceReport::Works) } else { Ok(()) }
             }
             Ok(_) | Err(_) => {
                 self.hush();
@@ -236,10 +236,10 @@ impl SoundPlayer {
         if std::mem::replace(&mut self.is_in_trouble, true) {
             return Ok(());
         }
-        self.report(Report::Trouble(why.to_owned()))
+        self.report(DeviceReport::Trouble(why.to_owned()))
     }
 
-    fn report(&self, report: Report) -> Result<(), DeviceAbandoned> {
+    fn report(&self, report: DeviceReport) -> Result<(), DeviceAbandoned> {
         if self.reporter.report(report) { Ok(()) } else { Err(DeviceAbandoned) }
     }
 }

@@ -24,8 +24,8 @@ use aaep::LanguageTag;
 
 use super::client::{self, SocketDevice};
 use super::plain::quoted;
-use super::socket::{Address, DeviceSocket};
-use super::{Device, Told};
+use super::socket::{DeviceAddress, DeviceSocket};
+use super::{Device, TimedReport};
 use crate::english::devices;
 
 /// The name of the device in its reports.
@@ -35,7 +35,7 @@ pub const NAME: &str = "speech";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The address of the speech server.
-    pub address: Address,
+    pub address: DeviceAddress,
     /// The program, with its arguments, that starts the server if nothing answers. With `None`, it is not started.
     pub spawn: Option<Vec<String>>,
     /// The user name for the server's list of clients.
@@ -58,16 +58,16 @@ pub struct Settings {
 
 impl Settings {
     /// The default settings for a server at this address.
-    pub fn new(address: Address) -> Self {
+    pub fn new(address: DeviceAddress) -> Self {
         let spawn = match &address {
-            Address::Unix(path) => {
+            DeviceAddress::Unix(path) => {
                 let words =
                     ["speech-dispatcher", "--spawn", "--communication-method", "unix_socket"];
                 let mut command: Vec<String> = words.map(str::to_owned).into();
                 command.extend(["--socket-path".to_owned(), path.to_string_lossy().into_owned()]);
                 Some(command)
             }
-            Address::Tcp(..) => None,
+            DeviceAddress::Tcp(..) => None,
         };
         Settings {
             address,
@@ -87,7 +87,7 @@ impl Settings {
 /// The address of the speech server: `SPEECHD_ADDRESS` if it is set, or the default under `XDG_RUNTIME_DIR` or, if
 /// that is not set, in the cache folder. `variable` looks up an environment variable. An error says what is wrong, in
 /// words for people.
-pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, String> {
+pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<DeviceAddress, String> {
     if let Some(text) = variable("SPEECHD_ADDRESS").filter(|text| !text.is_empty()) {
         return read_address(&text).ok_or_else(|| devices::speech::wrong_address(&quoted(&text)));
     }
@@ -95,10 +95,10 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
     let runtime = folder("XDG_RUNTIME_DIR").or_else(|| folder("XDG_CACHE_HOME"));
     match runtime.or_else(|| folder("HOME").map(|home| home.join(".cache"))) {
         Some(folder) if cfg!(unix) => {
-            Ok(Address::Unix(folder.join("speech-dispatcher").join("speechd.sock")))
+            Ok(DeviceAddress::Unix(folder.join("speech-dispatcher").join("speechd.sock")))
         }
         None if cfg!(unix) => Err(devices::speech::UNKNOWN_PLACE.to_owned()),
-        _ => Ok(Address::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
+        _ => Ok(DeviceAddress::Tcp("127.0.0.1".to_owned(), DEFAULT_PORT)),
     }
 }
 
@@ -106,9 +106,9 @@ pub fn address(variable: impl Fn(&str) -> Option<String>) -> Result<Address, Str
 const DEFAULT_PORT: u16 = 6560;
 
 /// Parses an address in the format of speech-dispatcher.
-fn read_address(text: &str) -> Option<Address> {
+fn read_address(text: &str) -> Option<DeviceAddress> {
     if let Some(path) = text.strip_prefix("unix_socket:") {
-        return (!path.is_empty()).then(|| Address::Unix(path.into()));
+        return (!path.is_empty()).then(|| DeviceAddress::Unix(path.into()));
     }
     let place = text.strip_prefix("inet_socket")?.trim_start_matches(':');
     let (host, port) = match place.rsplit_once(':') {
@@ -116,11 +116,11 @@ fn read_address(text: &str) -> Option<Address> {
         None => (place, DEFAULT_PORT),
     };
     let host = if host.is_empty() { "127.0.0.1" } else { host };
-    Some(Address::Tcp(host.to_owned(), port))
+    Some(DeviceAddress::Tcp(host.to_owned(), port))
 }
 
 /// Starts the device. It reports on `reports`, and ends when the [`Device`] is dropped.
-pub fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub fn start(settings: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     let for_dial = settings.clone();
     let client = SocketDevice {
         name: NAME,
@@ -189,7 +189,7 @@ fn wait_a_while(mut child: Child, patience: Duration) {
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> Result<Address, String> {
+    fn of(pairs: &[(&str, &str)]) -> Result<DeviceAddress, String> {
         address(|name| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
@@ -200,17 +200,17 @@ mod tests {
     fn the_address_is_read_as_speech_dispatcher_writes_it() {
         let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
         for (text, expected) in [
-            ("unix_socket:/tmp/a b.sock", Address::Unix("/tmp/a b.sock".into())),
-            ("inet_socket:example.org:7000", Address::Tcp("example.org".to_owned(), 7000)),
-            ("inet_socket:example.org", Address::Tcp("example.org".to_owned(), 6560)),
-            ("inet_socket", Address::Tcp("127.0.0.1".to_owned(), 6560)),
+            ("unix_socket:/tmp/a b.sock", DeviceAddress::Unix("/tmp/a b.sock".into())),
+            ("inet_socket:example.org:7000", DeviceAddress::Tcp("example.org".to_owned(), 7000)),
+            ("inet_socket:example.org", DeviceAddress::Tcp("example.org".to_owned(), 6560)),
+            ("inet_socket", DeviceAddress::Tcp("127.0.0.1".to_owned(), 6560)),
         ] {
             assert_eq!(of(&[("SPEECHD_ADDRESS", text), runtime]), Ok(expected), "{text}");
         }
-        let usual = Address::Unix("/run/user/7/speech-dispatcher/speechd.sock".into());
+        let usual = DeviceAddress::Unix("/run/user/7/speech-dispatcher/speechd.sock".into());
         assert_eq!(of(&[runtime]), Ok(usual.clone()));
         assert_eq!(of(&[("SPEECHD_ADDRESS", ""), runtime]), Ok(usual));
-        let cached = Address::Unix("/home/me/.cache/speech-dispatcher/speechd.sock".into());
+        let cached = DeviceAddress::Unix("/home/me/.cache/speech-dispatcher/speechd.sock".into());
         assert_eq!(of(&[("HOME", "/home/me")]), Ok(cached));
         assert!(of(&[]).is_err());
     }

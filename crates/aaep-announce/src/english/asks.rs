@@ -7,7 +7,7 @@ use aaep::event::human::{Decision, Reversibility};
 use aaep::extension::DecidedBy;
 
 use super::duration;
-use crate::announcer::{AskNumber, By, Ending};
+use crate::announcer::{AnsweredBy, AskEnding, AskNumber};
 
 pub(crate) const YES: &str = "Yes";
 pub(crate) const NO: &str = "No";
@@ -171,60 +171,60 @@ pub(crate) fn settled_elsewhere(by: &DecidedBy) -> &'static str {
 }
 
 /// How a question ended.
-pub(crate) fn ended(ending: Ending) -> &'static str {
+pub(crate) fn ended(ending: AskEnding) -> &'static str {
     match ending {
-        Ending::Accepted(By::You | By::Someone) => "Accepted.",
-        Ending::Accepted(By::Elsewhere) => "Accepted elsewhere.",
-        Ending::Accepted(By::Rule) => "Accepted by a rule.",
-        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it goes ahead.",
-        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it goes ahead.",
-        Ending::Rejected(By::You | By::Someone) => "Refused.",
-        Ending::Rejected(By::Elsewhere) => "Refused elsewhere.",
-        Ending::Rejected(By::Rule) => "Refused by a rule.",
-        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
-        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
-        Ending::Answered(By::You | By::Someone) => "Answered.",
-        Ending::Answered(By::Elsewhere) => "Answered elsewhere.",
-        Ending::Answered(By::Rule) => "Answered by a rule.",
-        Ending::Answered(By::Timeout) => {
+        AskEnding::Accepted(AnsweredBy::You | AnsweredBy::Someone) => "Accepted.",
+        AskEnding::Accepted(AnsweredBy::Elsewhere) => "Accepted elsewhere.",
+        AskEnding::Accepted(AnsweredBy::Rule) => "Accepted by a rule.",
+        AskEnding::Accepted(AnsweredBy::Timeout) => "Nobody answered in time, so it goes ahead.",
+        AskEnding::Accepted(AnsweredBy::Nobody) => "Nobody was there to answer, so it goes ahead.",
+        AskEnding::Rejected(AnsweredBy::You | AnsweredBy::Someone) => "Refused.",
+        AskEnding::Rejected(AnsweredBy::Elsewhere) => "Refused elsewhere.",
+        AskEnding::Rejected(AnsweredBy::Rule) => "Refused by a rule.",
+        AskEnding::Rejected(AnsweredBy::Timeout) => "Nobody answered in time, so it was refused.",
+        AskEnding::Rejected(AnsweredBy::Nobody) => "Nobody was there to answer, so it was refused.",
+        AskEnding::Answered(AnsweredBy::You | AnsweredBy::Someone) => "Answered.",
+        AskEnding::Answered(AnsweredBy::Elsewhere) => "Answered elsewhere.",
+        AskEnding::Answered(AnsweredBy::Rule) => "Answered by a rule.",
+        AskEnding::Answered(AnsweredBy::Timeout) => {
             "Nobody answered in time, so it goes on with what it assumed."
         }
-        Ending::Answered(By::Nobody) => {
+        AskEnding::Answered(AnsweredBy::Nobody) => {
             "Nobody was there to answer, so it goes on with what it assumed."
         }
-        Ending::Unanswered => "Nobody answered, and it goes on without.",
-        Ending::Withdrawn => "It is no longer asked.",
-        Ending::Unknown => "It is not known what became of the question.",
+        AskEnding::Unanswered => "Nobody answered, and it goes on without.",
+        AskEnding::Withdrawn => "It is no longer asked.",
+        AskEnding::Unknown => "It is not known what became of the question.",
     }
 }
 
 /// How a past question ended, with who or what decided it.
-pub(crate) fn ended_before(ending: Ending) -> &'static str {
+pub(crate) fn ended_before(ending: AskEnding) -> &'static str {
     match ending {
-        Ending::Accepted(By::You) => "You accepted it.",
-        Ending::Accepted(By::Elsewhere) => "Someone else accepted it.",
-        Ending::Accepted(By::Rule) => "A rule accepted it, not a person.",
-        Ending::Accepted(By::Someone) => "It was accepted.",
-        Ending::Accepted(By::Timeout) => "Nobody answered in time, so it went ahead.",
-        Ending::Accepted(By::Nobody) => "Nobody was there to answer, so it went ahead.",
-        Ending::Rejected(By::You) => "You refused it.",
-        Ending::Rejected(By::Elsewhere) => "Someone else refused it.",
-        Ending::Rejected(By::Rule) => "A rule refused it, not a person.",
-        Ending::Rejected(By::Someone) => "It was refused.",
-        Ending::Rejected(By::Timeout) => "Nobody answered in time, so it was refused.",
-        Ending::Rejected(By::Nobody) => "Nobody was there to answer, so it was refused.",
-        Ending::Answered(By::You) => "You answered it.",
-        Ending::Answered(By::Elsewhere) => "Someone else answered it.",
-        Ending::Answered(By::Rule) => "A rule answered it, not a person.",
-        Ending::Answered(By::Someone) => "It was answered.",
-        Ending::Answered(By::Timeout) => {
+        AskEnding::Accepted(AnsweredBy::You) => "You accepted it.",
+        AskEnding::Accepted(AnsweredBy::Elsewhere) => "Someone else accepted it.",
+        AskEnding::Accepted(AnsweredBy::Rule) => "A rule accepted it, not a person.",
+        AskEnding::Accepted(AnsweredBy::Someone) => "It was accepted.",
+        AskEnding::Accepted(AnsweredBy::Timeout) => "Nobody answered in time, so it went ahead.",
+        AskEnding::Accepted(AnsweredBy::Nobody) => "Nobody was there to answer, so it went ahead.",
+        AskEnding::Rejected(AnsweredBy::You) => "You refused it.",
+        AskEnding::Rejected(AnsweredBy::Elsewhere) => "Someone else refused it.",
+        AskEnding::Rejected(AnsweredBy::Rule) => "A rule refused it, not a person.",
+        AskEnding::Rejected(AnsweredBy::Someone) => "It was refused.",
+        AskEnding::Rejected(AnsweredBy::Timeout) => "Nobody answered in time, so it was refused.",
+        AskEnding::Rejected(AnsweredBy::Nobody) => "Nobody was there to answer, so it was refused.",
+        AskEnding::Answered(AnsweredBy::You) => "You answered it.",
+        AskEnding::Answered(AnsweredBy::Elsewhere) => "Someone else answered it.",
+        AskEnding::Answered(AnsweredBy::Rule) => "A rule answered it, not a person.",
+        AskEnding::Answered(AnsweredBy::Someone) => "It was answered.",
+        AskEnding::Answered(AnsweredBy::Timeout) => {
             "Nobody answered in time, so it went on with what it assumed."
         }
-        Ending::Answered(By::Nobody) => {
+        AskEnding::Answered(AnsweredBy::Nobody) => {
             "Nobody was there to answer, so it went on with what it assumed."
         }
-        Ending::Unanswered => "Nobody answered, and it went on without.",
-        Ending::Withdrawn => "It was taken back.",
-        Ending::Unknown => "It is not known what became of it.",
+        AskEnding::Unanswered => "Nobody answered, and it went on without.",
+        AskEnding::Withdrawn => "It was taken back.",
+        AskEnding::Unknown => "It is not known what became of it.",
     }
 }

@@ -7,20 +7,20 @@ pub(crate) mod speech;
 
 use std::io;
 
-use crate::utterance::Kind;
+use crate::utterance::UtteranceKind;
 
 /// The label at the beginning of a line.
-pub(crate) const fn label(kind: Kind, asks_permission: bool) -> &'static str {
+pub(crate) const fn label(kind: UtteranceKind, asks_permission: bool) -> &'static str {
     match kind {
-        Kind::Question if asks_permission => "Permission required",
-        Kind::Question => "Question",
-        Kind::Settled => "settled",
-        Kind::Reply => "agent",
-        Kind::Doing => "doing",
-        Kind::Progress => "progress",
-        Kind::Error => "error",
-        Kind::Done => "done",
-        Kind::Notice => "notice",
+        UtteranceKind::Question if asks_permission => "Permission required",
+        UtteranceKind::Question => "Question",
+        UtteranceKind::Settled => "settled",
+        UtteranceKind::Reply => "agent",
+        UtteranceKind::Doing => "doing",
+        UtteranceKind::Progress => "progress",
+        UtteranceKind::Error => "error",
+        UtteranceKind::Done => "done",
+        UtteranceKind::Notice => "notice",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The listening report: its figures, its tables and its timeline. These words are not escaped, so they must not have
 //! characters with a meaning in HTML.
 
-use crate::utterance::Kind;
+use crate::utterance::UtteranceKind;
 
 /// The page.
 pub(crate) const TITLE: &str = "Listening report";
@@ -115,16 +115,16 @@ pub(crate) fn said_in_recording(number: usize) -> String {
     format!("What would have been said, recording {number}")
 }
 
-pub(crate) fn kind(kind: Kind) -> &'static str {
+pub(crate) fn kind(kind: UtteranceKind) -> &'static str {
     match kind {
-        Kind::Question => "Question",
-        Kind::Settled => "How a question ended",
-        Kind::Reply => "What the agent says",
-        Kind::Doing => "What the agent does",
-        Kind::Progress => "Progress",
-        Kind::Error => "Error",
-        Kind::Done => "Done",
-        Kind::Notice => "About listening",
+        UtteranceKind::Question => "Question",
+        UtteranceKind::Settled => "How a question ended",
+        UtteranceKind::Reply => "What the agent says",
+        UtteranceKind::Doing => "What the agent does",
+        UtteranceKind::Progress => "Progress",
+        UtteranceKind::Error => "Error",
+        UtteranceKind::Done => "Done",
+        UtteranceKind::Notice => "About listening",
     }
 }
 

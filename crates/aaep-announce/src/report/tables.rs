@@ -9,7 +9,7 @@ use aaep::Event;
 use super::page::{Listening, escaped, moment};
 use super::{behind_ms, milliseconds, seconds};
 use crate::english::{asks, report};
-use crate::rehearsal::{RehearsedAsk, Said};
+use crate::rehearsal::{RehearsedAsk, RehearsedUtterance};
 use crate::words::{cut, exact, one_line};
 
 /// The most rows of a table.
@@ -122,7 +122,7 @@ pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening
     if listening.rehearsal.said.is_empty() {
         return paragraph(page, report::NOTHING_SAID);
     }
-    let row = |said: &Said| {
+    let row = |said: &RehearsedUtterance| {
         let how = if said.is_whole { report::SAID_WHOLE } else { report::SAID_IN_PART };
         vec![
             moment(said.began),
@@ -143,7 +143,7 @@ pub(super) fn transcript(page: &mut String, number: usize, listening: &Listening
 }
 
 /// A table cell with words, their language and their direction.
-fn words(said: &Said) -> String {
+fn words(said: &RehearsedUtterance) -> String {
     let language = said.utterance.language.as_ref();
     let language = language.map(|it| format!(" lang=\"{}\"", escaped(it.as_str())));
     let direction = if said.utterance.is_right_to_left { " dir=\"rtl\"" } else { "" };

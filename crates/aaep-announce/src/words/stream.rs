@@ -25,7 +25,7 @@ pub const MAX_SAID: usize = 32 * 1024;
 
 /// Where a piece of text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub enum PieceEnd {
     /// Anywhere, perhaps within a word: only complete sentences are said.
     Anywhere,
     /// Anywhere, and all complete words are said.
@@ -89,19 +89,19 @@ impl Stream {
     }
 
     /// Takes the next piece and returns the words that can be said now, on one line; may be empty.
-    pub fn push(&mut self, text: &str, end: End) -> String {
+    pub fn push(&mut self, text: &str, end: PieceEnd) -> String {
         without_own_marks(&self.push_marked(text, end))
     }
 
     /// The same with our own words marked.
-    pub(crate) fn push_marked(&mut self, text: &str, end: End) -> String {
+    pub(crate) fn push_marked(&mut self, text: &str, end: PieceEnd) -> String {
         let mut cleaner = std::mem::take(&mut self.cleaner);
         cleaner.push(text, |c| self.character(c));
-        if end == End::Completion {
+        if end == PieceEnd::Completion {
             cleaner.finish(|c| self.character(c));
         }
         self.cleaner = cleaner;
-        if end == End::Completion {
+        if end == PieceEnd::Completion {
             self.finish();
         } else {
             self.pause(end);
@@ -334,21 +334,21 @@ impl Stream {
     }
 
     /// A piece ends here, and the text continues.
-    fn pause(&mut self, end: End) {
+    fn pause(&mut self, end: PieceEnd) {
         if !matches!(self.mode, StreamMode::Text) || self.held.is_some() {
             return;
         }
         if !self.line.is_empty() && (self.open.is_some() || is_decided(&self.line)) {
-            if end == End::Sentence {
+            if end == PieceEnd::Sentence {
                 self.end_run();
                 self.run = (0, 0);
             }
             self.begin_line();
         }
         let ready = match end {
-            End::Sentence | End::Completion => self.prose.len(),
-            End::Words => self.prose.rfind(' ').map_or(0, |at| at + 1),
-            End::Anywhere => last_sentence_end(&self.prose),
+            PieceEnd::Sentence | PieceEnd::Completion => self.prose.len(),
+            PieceEnd::Words => self.prose.rfind(' ').map_or(0, |at| at + 1),
+            PieceEnd::Anywhere => last_sentence_end(&self.prose),
         };
         self.say_prose(ready);
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use aaep::{Event, Message, Mode, read};
 use aaep_announce::{
-    Announcer, Asked, Decided, Input, Order, Outcome, Preferences, Report, Utterance, UtteranceId,
+    Announcer, AnnouncerInput, AnnouncerOutcome, Asked, Decided, DeviceReport, Order, Preferences,
+    Utterance, UtteranceId,
 };
 use serde_json::{Value, json};
 
@@ -92,7 +93,7 @@ pub(crate) struct Room {
     /// What it was told to stop and has not reported on.
     pub(crate) stopped: Vec<UtteranceId>,
     pub(crate) orders: Vec<Order>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<AnnouncerOutcome>,
 }
 
 impl Room {
@@ -112,13 +113,13 @@ impl Room {
         Room::new(Preferences { sounds: false, ..Preferences::default() })
     }
 
-    pub(crate) fn handle(&mut self, input: Input<'_>) -> Decided {
+    pub(crate) fn handle(&mut self, input: AnnouncerInput<'_>) -> Decided {
         let decided = self.announcer.handle(self.now, input);
         self.carry_out(decided)
     }
 
     /// The same from this hub.
-    pub(crate) fn handle_from(&mut self, hub: usize, input: Input<'_>) -> Decided {
+    pub(crate) fn handle_from(&mut self, hub: usize, input: AnnouncerInput<'_>) -> Decided {
         let decided = self.announcer.handle_from(self.now, hub, input);
         self.carry_out(decided)
     }
@@ -141,32 +142,32 @@ impl Room {
     }
 
     pub(crate) fn hear(&mut self, event: &Event) -> Decided {
-        self.handle(Input::Event(event))
+        self.handle(AnnouncerInput::Event(event))
     }
 
     pub(crate) fn ask(&mut self, number: u32, event: &Event) -> Decided {
         let remaining = seconds(300);
-        self.handle(Input::Asked(Asked { number, event, remaining, can_answer: true }))
+        self.handle(AnnouncerInput::Asked(Asked { number, event, remaining, can_answer: true }))
     }
 
-    pub(crate) fn report(&mut self, report: Report) -> Decided {
-        if let Report::Ended(id) | Report::Cut(id) | Report::Shown(id) = report {
+    pub(crate) fn report(&mut self, report: DeviceReport) -> Decided {
+        if let DeviceReport::Ended(id) | DeviceReport::Cut(id) | DeviceReport::Shown(id) = report {
             self.speaking.take_if(|it| it.id == id);
             self.stopped.retain(|it| *it != id);
         }
-        self.handle(Input::Device(report))
+        self.handle(AnnouncerInput::Device(report))
     }
 
     /// The device says what it has whole, and then the next thing, until nothing is left.
     pub(crate) fn listen(&mut self) -> Vec<String> {
         let mut heard = Vec::new();
         for id in std::mem::take(&mut self.stopped) {
-            self.report(Report::Cut(id));
+            self.report(DeviceReport::Cut(id));
         }
         while let Some(utterance) = self.speaking.take() {
             heard.push(utterance.words);
-            self.report(Report::Began(utterance.id));
-            self.report(Report::Ended(utterance.id));
+            self.report(DeviceReport::Began(utterance.id));
+            self.report(DeviceReport::Ended(utterance.id));
         }
         heard
     }

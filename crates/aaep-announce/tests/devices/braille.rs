@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aaep::LanguageTag;
 use aaep_announce::device::{Device, braille};
-use aaep_announce::{Choice, Kind, Order, Report, Utterance, UtteranceId, Weight};
+use aaep_announce::{Choice, DeviceReport, Order, Utterance, UtteranceId, UtteranceKind, Weight};
 
 use crate::braille_server::BrailleServer;
 use crate::patience::{Reports, utterance, wait_until};
@@ -20,7 +20,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 fn start(settings: braille::Settings) -> (Device, Reports) {
     let (sender, mut reports) = Reports::new();
     let device = braille::start(settings, sender).expect("it starts");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     (device, reports)
 }
 
@@ -31,7 +31,7 @@ fn say(device: &Device, utterance: Utterance) {
 fn question(id: UtteranceId) -> Utterance {
     let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
     Utterance {
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         choices: vec![choice("yes, delete", true), choice("no", false)],
         ..utterance(id, Weight::Critical, "Delete the database?")
     }
@@ -47,16 +47,16 @@ fn go_to_answers(server: &mut BrailleServer) {
 }
 
 /// Presses the routing key over an answer, again if it was too soon, until one is chosen.
-fn answer(server: &mut BrailleServer, reports: &mut Reports, words: &str) -> Report {
+fn answer(server: &mut BrailleServer, reports: &mut Reports, words: &str) -> DeviceReport {
     wait_until("an answer is chosen", || {
         server.press_over(words);
         std::iter::from_fn(|| reports.within(Duration::from_secs(1)))
-            .find(|it| matches!(it, Report::Chosen(..)))
+            .find(|it| matches!(it, DeviceReport::Chosen(..)))
     })
 }
 
-fn has_choice(reports: &[Report]) -> bool {
-    reports.iter().any(|it| matches!(it, Report::Chosen(..)))
+fn has_choice(reports: &[DeviceReport]) -> bool {
+    reports.iter().any(|it| matches!(it, DeviceReport::Chosen(..)))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn words_are_shown_in_windows_that_the_person_moves_through() {
             "Twenty-seven files were changed; the \"tests\" pass, all of them.",
         ),
     );
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     server.wait_for("1/2 Twenty-seven files were changed; the");
     server.press_until("fwinrt", "2/2 \"tests\" pass, all of them.");
     server.press_until("lnup", "1/2 Twenty-seven files were changed; the");
@@ -80,7 +80,10 @@ fn words_are_shown_in_windows_that_the_person_moves_through() {
         server.press("fwinrt");
         reports.within(Duration::from_secs(1))
     });
-    assert_eq!(reports.seen(), [Report::Works, Report::Began(1), Report::Ended(1)]);
+    assert_eq!(
+        reports.seen(),
+        [DeviceReport::Works, DeviceReport::Began(1), DeviceReport::Ended(1)]
+    );
     server.wait_for_its_own();
 }
 
@@ -91,7 +94,7 @@ fn words_move_on_by_themselves_at_the_pace_of_the_person() {
         start(braille::Settings { cells_per_second: Some(200), ..server.settings() });
     say(&device, utterance(1, Weight::Normal, "Twenty-seven files were changed; the tests pass."));
     server.wait_for("2/2 tests pass.");
-    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(1), DeviceReport::Ended(1)));
     server.wait_for_its_own();
 }
 
@@ -109,11 +112,11 @@ fn hostile_text_and_braille_patterns_are_shown_as_text() {
     for (id, (words, expected)) in (0..).zip(cases) {
         say(&device, utterance(id, Weight::Normal, words));
         server.wait_for(expected);
-        reports.until_is(&Report::Began(id));
+        reports.until_is(&DeviceReport::Began(id));
     }
     // A megabyte without a blank is many windows, and the first is there at once.
     say(&device, utterance(9, Weight::Normal, &"x".repeat(1_000_000)));
-    reports.until_is(&Report::Began(9));
+    reports.until_is(&DeviceReport::Began(9));
     wait_until("the first window is shown", || server.shown().ends_with("xxxxxxxx").then_some(()));
     server.press("fwinrt");
     wait_until("the second window is shown", || server.shown().starts_with("2/").then_some(()));
@@ -124,21 +127,21 @@ fn a_question_is_answered_with_the_routing_key_over_the_answer() {
     let mut server = BrailleServer::start();
     let (device, mut reports) = start(server.settings());
     say(&device, question(1));
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     go_to_answers(&mut server);
-    assert_eq!(reports.next(), Report::Ended(1));
-    assert_eq!(answer(&mut server, &mut reports, "delete"), Report::Chosen(1, 0));
+    assert_eq!(reports.next(), DeviceReport::Ended(1));
+    assert_eq!(answer(&mut server, &mut reports, "delete"), DeviceReport::Chosen(1, 0));
     server.wait_for_its_own();
     // Answered is answered.
     server.press("route 35");
     assert_eq!(
-        reports.after(MOMENT).iter().filter(|it| matches!(it, Report::Chosen(..))).count(),
+        reports.after(MOMENT).iter().filter(|it| matches!(it, DeviceReport::Chosen(..))).count(),
         1
     );
 
     say(&device, question(2));
     go_to_answers(&mut server);
-    assert_eq!(answer(&mut server, &mut reports, "no"), Report::Chosen(2, 1));
+    assert_eq!(answer(&mut server, &mut reports, "no"), DeviceReport::Chosen(2, 1));
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
         server.press(&format!("route {cell}"));
     }
     assert!(!has_choice(&reports.after(MOMENT)), "blank cells are no answer");
-    assert_eq!(answer(&mut server, &mut reports, "yes"), Report::Chosen(1, 0));
+    assert_eq!(answer(&mut server, &mut reports, "yes"), DeviceReport::Chosen(1, 0));
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn a_question_comes_back_after_critical_words_with_its_words_first() {
     say(&device, question(1));
     go_to_answers(&mut server);
     say(&device, utterance(2, Weight::Normal, "Something less important."));
-    reports.until_is(&Report::Cut(2));
+    reports.until_is(&DeviceReport::Cut(2));
     say(&device, utterance(3, Weight::Critical, "The line is gone."));
     server.wait_for("The line is gone.");
     thread::sleep(LOOK);
@@ -213,7 +216,7 @@ fn a_question_comes_back_after_critical_words_with_its_words_first() {
     server.press_until("fwinrt", "1/2 Delete the database?");
     assert!(!has_choice(&reports.after(MOMENT)));
     server.press_until("fwinrt", ANSWERS);
-    assert_eq!(answer(&mut server, &mut reports, "no"), Report::Chosen(1, 1));
+    assert_eq!(answer(&mut server, &mut reports, "no"), DeviceReport::Chosen(1, 1));
 }
 
 #[test]
@@ -223,15 +226,18 @@ fn a_server_that_is_killed_and_comes_back_shows_the_open_question_again() {
     say(&device, question(1));
     server.wait_for("1/2 Delete the database?");
     server.kill();
-    let trouble = reports.until(|it| matches!(it, Report::Trouble(_)));
-    assert!(matches!(&trouble, Report::Trouble(why) if why.contains("BRLTTY")), "{trouble:?}");
+    let trouble = reports.until(|it| matches!(it, DeviceReport::Trouble(_)));
+    assert!(
+        matches!(&trouble, DeviceReport::Trouble(why) if why.contains("BRLTTY")),
+        "{trouble:?}"
+    );
     say(&device, utterance(2, Weight::Normal, "Nobody reads this."));
-    reports.until_is(&Report::Cut(2));
-    assert!(reports.seen().contains(&Report::Cut(1)));
+    reports.until_is(&DeviceReport::Cut(2));
+    assert!(reports.seen().contains(&DeviceReport::Cut(1)));
     server.go();
-    assert_eq!(reports.next(), Report::Works, "trouble is told once");
+    assert_eq!(reports.next(), DeviceReport::Works, "trouble is told once");
     go_to_answers(&mut server);
-    assert_eq!(answer(&mut server, &mut reports, "yes"), Report::Chosen(1, 0));
+    assert_eq!(answer(&mut server, &mut reports, "yes"), DeviceReport::Chosen(1, 0));
 }
 
 #[test]
@@ -251,7 +257,7 @@ fn a_server_that_wants_a_key_gets_the_content_of_the_key_file() {
         let _device = braille::start(braille::Settings { key_file, ..server.settings() }, sender);
         let trouble = reports.next();
         assert!(
-            matches!(&trouble, Report::Trouble(why) if why.contains("key file")),
+            matches!(&trouble, DeviceReport::Trouble(why) if why.contains("key file")),
             "{trouble:?}"
         );
     }
@@ -269,9 +275,9 @@ fn contracted_braille_is_shown_for_the_languages_that_have_a_table() {
     let language = LanguageTag::parse("fr").ok();
     say(&device, Utterance { language, ..utterance(2, Weight::Normal, "les gens") });
     server.wait_for("les gens");
-    reports.until_is(&Report::Began(2));
+    reports.until_is(&DeviceReport::Began(2));
     assert!(
-        !reports.seen().iter().any(|it| matches!(it, Report::Notice(_))),
+        !reports.seen().iter().any(|it| matches!(it, DeviceReport::Notice(_))),
         "{:?}",
         reports.seen()
     );

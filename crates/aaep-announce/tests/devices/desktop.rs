@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use aaep_announce::device::{Device, desktop};
-use aaep_announce::{Choice, Kind, Order, Report, Utterance, UtteranceId, Weight};
+use aaep_announce::{Choice, DeviceReport, Order, Utterance, UtteranceId, UtteranceKind, Weight};
 
 use crate::desktop_session::{Announced, ScreenReader, in_session, turn_on};
 use crate::patience::{Reports, utterance, wait_until};
@@ -22,7 +22,7 @@ fn start(words_per_minute: u64) -> (Device, Reports) {
     let least_look = Duration::from_millis(200);
     let settings = desktop::Settings { least_look, ..desktop::Settings::new(words_per_minute) };
     let (device, mut reports) = begin(settings);
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     (device, reports)
 }
 
@@ -33,7 +33,7 @@ fn say(device: &Device, utterance: Utterance) {
 fn question(id: UtteranceId, number: u32, words: &str) -> Utterance {
     let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
     Utterance {
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         choices: vec![choice("No", false), choice("Yes", true)],
         number: Some(number),
         ..utterance(id, Weight::Critical, words)
@@ -44,8 +44,8 @@ fn announced(words: &str, is_assertive: bool) -> Announced {
     Announced { words: words.to_owned(), is_assertive }
 }
 
-fn chosen(reports: &[Report]) -> Vec<&Report> {
-    reports.iter().filter(|it| matches!(it, Report::Chosen(..))).collect()
+fn chosen(reports: &[DeviceReport]) -> Vec<&DeviceReport> {
+    reports.iter().filter(|it| matches!(it, DeviceReport::Chosen(..))).collect()
 }
 
 /// Presses a button again and again until it counts: one that is pressed too soon does not.
@@ -54,12 +54,12 @@ fn press_until_chosen(
     reports: &mut Reports,
     name: &str,
     words: &str,
-) -> Report {
+) -> DeviceReport {
     let button = reader.button(name, words);
     wait_until("an answer is chosen", || {
         reader.press(&button);
         std::iter::from_fn(|| reports.within(Duration::from_millis(300)))
-            .find(|it| matches!(it, Report::Chosen(..)))
+            .find(|it| matches!(it, DeviceReport::Chosen(..)))
     })
 }
 
@@ -69,24 +69,24 @@ fn words_are_announced_in_order_and_critical_ones_assertively() {
         let reader = ScreenReader::start();
         let (device, mut reports) = start(2000);
         say(&device, utterance(1, Weight::Normal, "Twelve files were changed."));
-        reports.until_is(&Report::Began(1));
+        reports.until_is(&DeviceReport::Began(1));
         device.tell(Order::Stop).expect("it takes orders");
         say(&device, utterance(2, Weight::Critical, "The disk is full."));
-        reports.until_is(&Report::Ended(2));
+        reports.until_is(&DeviceReport::Ended(2));
         // The same words again are announced again.
         say(&device, utterance(3, Weight::Critical, "The disk is full."));
-        reports.until_is(&Report::Ended(3));
+        reports.until_is(&DeviceReport::Ended(3));
         assert_eq!(reader.next(), announced("Twelve files were changed.", false));
         assert_eq!(reader.next(), announced("The disk is full.", true));
         assert_eq!(reader.next(), announced("The disk is full. ", true));
         let ends: Vec<_> = reports.seen().iter().skip(1).cloned().collect();
         let expected = [
-            Report::Began(1),
-            Report::Cut(1),
-            Report::Began(2),
-            Report::Ended(2),
-            Report::Began(3),
-            Report::Ended(3),
+            DeviceReport::Began(1),
+            DeviceReport::Cut(1),
+            DeviceReport::Began(2),
+            DeviceReport::Ended(2),
+            DeviceReport::Began(3),
+            DeviceReport::Ended(3),
         ];
         assert_eq!(ends, expected);
     });
@@ -108,13 +108,13 @@ fn a_question_is_answered_with_its_button_and_only_once() {
         wait_until("more time is asked for", || {
             reader.press(&more_time);
             std::iter::from_fn(|| reports.within(Duration::from_millis(300)))
-                .find(|it| *it == Report::MoreTime(1))
+                .find(|it| *it == DeviceReport::MoreTime(1))
         });
         let answer = press_until_chosen(&reader, &mut reports, "Yes", "Delete the database?");
-        assert_eq!(answer, Report::Chosen(1, 1));
+        assert_eq!(answer, DeviceReport::Chosen(1, 1));
         wait_until("the buttons are gone", || reader.buttons().is_empty().then_some(()));
         reader.press(&yes);
-        assert_eq!(chosen(&reports.after(MOMENT)), [&Report::Chosen(1, 1)]);
+        assert_eq!(chosen(&reports.after(MOMENT)), [&DeviceReport::Chosen(1, 1)]);
     });
 }
 
@@ -127,21 +127,21 @@ fn a_button_of_a_question_that_is_over_or_was_replaced_answers_nothing() {
             let (device, mut reports) = start(2000);
             say(&device, question(1, 1, "Delete the database?"));
             let over = reader.button("Yes", "Delete the database?");
-            reports.until_is(&Report::Ended(1));
+            reports.until_is(&DeviceReport::Ended(1));
             device.tell(Order::Withdraw(1)).expect("it takes orders");
             say(&device, question(2, 2, "Sort the mail?"));
             let replaced = reader.button("Yes", "Sort the mail?");
-            reports.until_is(&Report::Ended(2));
+            reports.until_is(&DeviceReport::Ended(2));
             say(&device, question(3, 2, "Only a minute left. Sort the mail?"));
-            reports.until_is(&Report::Ended(3));
+            reports.until_is(&DeviceReport::Ended(3));
             let current = reader.button("No", "Only a minute left. Sort the mail?");
             thread::sleep(MOMENT);
             reader.press(&over);
             reader.press(&replaced);
-            assert_eq!(chosen(&reports.after(MOMENT)), [] as [&Report; 0]);
+            assert_eq!(chosen(&reports.after(MOMENT)), [] as [&DeviceReport; 0]);
             // The one that is there is heard, so the others were not just lost.
             assert!(reader.press(&current));
-            reports.until_is(&Report::Chosen(3, 0));
+            reports.until_is(&DeviceReport::Chosen(3, 0));
         },
     );
 }
@@ -166,7 +166,7 @@ fn hostile_text_stays_text() {
         let whole = std::iter::repeat_with(|| reader.next()).find(|it| it.is_assertive);
         assert_eq!(whole, Some(announced(&long, true)));
         let answer = press_until_chosen(&reader, &mut reports, "No", "Delete?");
-        assert_eq!(answer, Report::Chosen(2, 0));
+        assert_eq!(answer, DeviceReport::Chosen(2, 0));
     });
 }
 
@@ -178,25 +178,25 @@ fn where_nobody_listens_that_is_told_and_it_works_as_soon_as_somebody_does() {
             let (device, mut reports) = begin(desktop::Settings::new(2000));
             let trouble = reports.next();
             assert!(
-                matches!(&trouble, Report::Trouble(why) if why.contains("No screen reader is turned on")),
+                matches!(&trouble, DeviceReport::Trouble(why) if why.contains("No screen reader is turned on")),
                 "{trouble:?}"
             );
             say(&device, utterance(1, Weight::Normal, "Nobody hears this."));
-            reports.until_is(&Report::Cut(1));
+            reports.until_is(&DeviceReport::Cut(1));
             let reader = ScreenReader::start();
-            reports.until_is(&Report::Works);
+            reports.until_is(&DeviceReport::Works);
             say(&device, utterance(2, Weight::Normal, "Somebody hears this."));
             assert_eq!(reader.next(), announced("Somebody hears this.", false));
-            reports.until_is(&Report::Ended(2));
+            reports.until_is(&DeviceReport::Ended(2));
             // One that is still turned on and listens no more hears nothing either.
             reader.deregister();
             say(&device, utterance(3, Weight::Normal, "Nobody hears this."));
-            let trouble = reports.until(|it| matches!(it, Report::Trouble(_)));
+            let trouble = reports.until(|it| matches!(it, DeviceReport::Trouble(_)));
             assert!(
-                matches!(&trouble, Report::Trouble(why) if why.contains("does not take announcements")),
+                matches!(&trouble, DeviceReport::Trouble(why) if why.contains("does not take announcements")),
                 "{trouble:?}"
             );
-            assert!(reports.seen().contains(&Report::Cut(3)));
+            assert!(reports.seen().contains(&DeviceReport::Cut(3)));
             assert_eq!(reader.within(MOMENT), None);
         },
     );
@@ -210,16 +210,16 @@ fn a_screen_reader_that_is_turned_off_is_noticed() {
         say(&device, question(1, 1, "Delete the database?"));
         assert_eq!(reader.next(), announced("Delete the database?", true));
         turn_on(false);
-        let trouble = reports.until(|it| matches!(it, Report::Trouble(_)));
+        let trouble = reports.until(|it| matches!(it, DeviceReport::Trouble(_)));
         assert!(
-            matches!(&trouble, Report::Trouble(why) if why.contains("turned off")),
+            matches!(&trouble, DeviceReport::Trouble(why) if why.contains("turned off")),
             "{trouble:?}"
         );
         turn_on(true);
-        reports.until_is(&Report::Works);
+        reports.until_is(&DeviceReport::Works);
         // The question is there again, with its buttons.
         let answer = press_until_chosen(&reader, &mut reports, "No", "Delete the database?");
-        assert_eq!(answer, Report::Chosen(1, 0));
+        assert_eq!(answer, DeviceReport::Chosen(1, 0));
     });
 }
 
@@ -231,19 +231,19 @@ fn an_accessibility_bus_that_crashes_is_told_and_the_next_one_is_used() {
             let reader = ScreenReader::start();
             let (device, mut reports) = start(2000);
             say(&device, utterance(1, Weight::Normal, "Before."));
-            reports.until_is(&Report::Ended(1));
+            reports.until_is(&DeviceReport::Ended(1));
             assert_eq!(reader.next(), announced("Before.", false));
             reader.kill_bus();
             // Whether it is noticed by itself or by the next words, these are not called heard.
             say(&device, utterance(2, Weight::Normal, "Nobody hears this."));
-            let trouble = reports.until(|it| matches!(it, Report::Trouble(_)));
+            let trouble = reports.until(|it| matches!(it, DeviceReport::Trouble(_)));
             assert!(
-                matches!(&trouble, Report::Trouble(why) if why.contains("accessibility bus") || why.contains("turned off")),
+                matches!(&trouble, DeviceReport::Trouble(why) if why.contains("accessibility bus") || why.contains("turned off")),
                 "{trouble:?}"
             );
             let reader = ScreenReader::start();
-            reports.until_is(&Report::Works);
-            assert!(!reports.seen().contains(&Report::Began(2)), "{:?}", reports.seen());
+            reports.until_is(&DeviceReport::Works);
+            assert!(!reports.seen().contains(&DeviceReport::Began(2)), "{:?}", reports.seen());
             say(&device, utterance(3, Weight::Normal, "After."));
             assert_eq!(reader.next(), announced("After.", false));
         },

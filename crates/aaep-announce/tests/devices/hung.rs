@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep_announce::device::{Address, Device, braille, speech};
-use aaep_announce::{Order, Report, Weight};
+use aaep_announce::device::{Device, DeviceAddress, braille, speech};
+use aaep_announce::{DeviceReport, Order, Weight};
 
 use crate::patience::{PATIENCE, Reports, utterance};
 
@@ -19,7 +19,7 @@ fn fake(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> speech::Set
 }
 
 /// The address of a server that treats every connection in this way.
-fn fake_server(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> Address {
+fn fake_server(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> DeviceAddress {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -27,7 +27,7 @@ fn fake_server(treat: impl Fn(TcpStream) + Send + Sync + Copy + 'static) -> Addr
             thread::spawn(move || treat(stream));
         }
     });
-    Address::Tcp("127.0.0.1".to_owned(), port)
+    DeviceAddress::Tcp("127.0.0.1".to_owned(), port)
 }
 
 fn start(settings: speech::Settings) -> (Device, Reports) {
@@ -45,11 +45,14 @@ fn nothing_waits(device: &Device, reports: &mut Reports) {
     }
     assert!(began.elapsed() < PATIENCE, "the caller was kept waiting");
     for id in 0..40 {
-        reports.until_is(&Report::Cut(id));
+        reports.until_is(&DeviceReport::Cut(id));
     }
-    let wrong = |it: &&Report| matches!(it, Report::Began(_) | Report::Ended(_) | Report::Works);
+    let wrong = |it: &&DeviceReport| {
+        matches!(it, DeviceReport::Began(_) | DeviceReport::Ended(_) | DeviceReport::Works)
+    };
     assert_eq!(reports.seen().iter().find(wrong), None);
-    let troubles = reports.seen().iter().filter(|it| matches!(it, Report::Trouble(_))).count();
+    let troubles =
+        reports.seen().iter().filter(|it| matches!(it, DeviceReport::Trouble(_))).count();
     assert_eq!(troubles, 1, "trouble is told once");
 }
 
@@ -65,7 +68,7 @@ fn a_server_that_accepts_and_is_silent_keeps_nobody_waiting() {
     device
         .tell(Order::Say(utterance(99, Weight::Normal, "Still there?")))
         .expect("it takes orders");
-    reports.until_is(&Report::Cut(99));
+    reports.until_is(&DeviceReport::Cut(99));
 }
 
 #[test]
@@ -111,16 +114,16 @@ fn refuse_to_speak(stream: TcpStream) {
 #[test]
 fn words_are_sent_only_to_a_server_that_takes_words() {
     let (device, mut reports) = start(fake(refuse_to_speak));
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     for id in 0..3 {
         device
             .tell(Order::Say(utterance(id, Weight::Normal, "STOP ALL")))
             .expect("it takes orders");
-        assert_eq!(reports.next(), Report::Cut(id));
+        assert_eq!(reports.next(), DeviceReport::Cut(id));
     }
 }
 
-fn start_braille(address: Address) -> (Device, Reports) {
+fn start_braille(address: DeviceAddress) -> (Device, Reports) {
     let (sender, reports) = Reports::new();
     let settings = braille::Settings { patience: SHORT, ..braille::Settings::new(address) };
     (braille::start(settings, sender).expect("it starts"), reports)

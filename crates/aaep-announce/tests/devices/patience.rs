@@ -3,26 +3,26 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use aaep_announce::device::Told;
-use aaep_announce::{Kind, Report, Utterance, UtteranceId, Weight};
+use aaep_announce::device::TimedReport;
+use aaep_announce::{DeviceReport, Utterance, UtteranceId, UtteranceKind, Weight};
 
 /// How long anything may take before a test gives up. Nothing is measured by it.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The reports of one device, in the order in which they came.
 pub(crate) struct Reports {
-    receiver: Receiver<Told>,
-    seen: Vec<Report>,
+    receiver: Receiver<TimedReport>,
+    seen: Vec<DeviceReport>,
 }
 
 impl Reports {
-    pub(crate) fn new() -> (Sender<Told>, Self) {
+    pub(crate) fn new() -> (Sender<TimedReport>, Self) {
         let (sender, receiver) = mpsc::channel();
         (sender, Reports { receiver, seen: Vec::new() })
     }
 
     /// Waits for the next report.
-    pub(crate) fn next(&mut self) -> Report {
+    pub(crate) fn next(&mut self) -> DeviceReport {
         let told = self.receiver.recv_timeout(PATIENCE);
         let told = told.unwrap_or_else(|_| panic!("no further report came after {:?}", self.seen));
         self.seen.push(told.report.clone());
@@ -30,14 +30,14 @@ impl Reports {
     }
 
     /// The next report, if one comes within that time.
-    pub(crate) fn within(&mut self, time: Duration) -> Option<Report> {
+    pub(crate) fn within(&mut self, time: Duration) -> Option<DeviceReport> {
         let told = self.receiver.recv_timeout(time).ok()?;
         self.seen.push(told.report.clone());
         Some(told.report)
     }
 
     /// Waits for a report, passing over others.
-    pub(crate) fn until(&mut self, wanted: impl Fn(&Report) -> bool) -> Report {
+    pub(crate) fn until(&mut self, wanted: impl Fn(&DeviceReport) -> bool) -> DeviceReport {
         loop {
             let report = self.next();
             if wanted(&report) {
@@ -47,12 +47,12 @@ impl Reports {
     }
 
     /// Waits for this report, passing over others.
-    pub(crate) fn until_is(&mut self, wanted: &Report) {
+    pub(crate) fn until_is(&mut self, wanted: &DeviceReport) {
         self.until(|report| report == wanted);
     }
 
     /// What came so far and what comes within a moment.
-    pub(crate) fn after(&mut self, moment: Duration) -> Vec<Report> {
+    pub(crate) fn after(&mut self, moment: Duration) -> Vec<DeviceReport> {
         let until = Instant::now() + moment;
         while let Ok(told) =
             self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -62,7 +62,7 @@ impl Reports {
         self.seen.clone()
     }
 
-    pub(crate) fn seen(&self) -> &[Report] {
+    pub(crate) fn seen(&self) -> &[DeviceReport] {
         &self.seen
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn wait_until<T>(what: &str, mut holds: impl FnMut() -> Option<T>) ->
 pub(crate) fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
     Utterance {
         id,
-        kind: Kind::Reply,
+        kind: UtteranceKind::Reply,
         weight,
         words: words.to_owned(),
         language: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aaep_announce::device::sounds::{Settings, start};
-use aaep_announce::{Earcon, Order, Report, Weight};
+use aaep_announce::{DeviceReport, Earcon, Order, Weight};
 
 use crate::patience::{Reports, utterance, wait_until};
 
@@ -39,7 +39,7 @@ fn each_sound_reaches_the_first_player_that_is_there_as_its_own_file() {
     let settings = Settings { players, error: Some(own), ..Settings::default() };
     let (sender, mut reports) = Reports::new();
     let device = start(settings, sender).expect("it starts");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     for (count, earcon) in (1..).zip([Earcon::NeedsYou, Earcon::Done, Earcon::Error]) {
         device.tell(Order::Sound(earcon)).expect("it takes orders");
         played(folder.path(), count);
@@ -59,9 +59,9 @@ fn a_machine_without_a_player_is_told_once_and_nothing_waits() {
         device.tell(Order::Sound(Earcon::Done)).expect("it takes orders");
     }
     device.tell(Order::Say(utterance(1, Weight::Normal, "Words."))).expect("it takes orders");
-    reports.until_is(&Report::Cut(1));
+    reports.until_is(&DeviceReport::Cut(1));
     assert!(
-        matches!(reports.seen(), [Report::Trouble(why), Report::Cut(1)] if why.contains("apt-get install")),
+        matches!(reports.seen(), [DeviceReport::Trouble(why), DeviceReport::Cut(1)] if why.contains("apt-get install")),
         "{:?}",
         reports.seen()
     );
@@ -74,12 +74,12 @@ fn a_player_that_fails_is_told_once_until_it_plays_again() {
     let players = vec![player(&format!("test -e {}", marker.display()))];
     let (sender, mut reports) = Reports::new();
     let device = start(Settings { players, ..Settings::default() }, sender).expect("it starts");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     device.tell(Order::Sound(Earcon::Error)).expect("it takes orders");
-    assert!(matches!(reports.next(), Report::Trouble(_)));
+    assert!(matches!(reports.next(), DeviceReport::Trouble(_)));
     fs::write(&marker, "").expect("a file");
     device.tell(Order::Sound(Earcon::Error)).expect("it takes orders");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_player_that_hangs_is_ended_by_the_next_sound() {
     let players = vec![player(&script)];
     let (sender, mut reports) = Reports::new();
     let device = start(Settings { players, ..Settings::default() }, sender).expect("it starts");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     let runs = || {
         fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aaep::LanguageTag;
 use aaep_announce::device::{Device, speech};
-use aaep_announce::{Order, Pace, Report, Utterance, Weight, WordsPart};
+use aaep_announce::{DeviceReport, Order, Pace, Utterance, Weight, WordsPart};
 
 use crate::patience::{Reports, utterance, wait_until};
 use crate::speech_server::SpeechServer;
@@ -12,7 +12,7 @@ use crate::speech_server::SpeechServer;
 fn device(server: &SpeechServer) -> (Device, Reports) {
     let (sender, mut reports) = Reports::new();
     let device = speech::start(server.settings(), sender).expect("it starts");
-    assert_eq!(reports.next(), Report::Works);
+    assert_eq!(reports.next(), DeviceReport::Works);
     (device, reports)
 }
 
@@ -25,8 +25,8 @@ fn a_sentence_is_spoken_and_its_beginning_and_end_are_told() {
     let server = SpeechServer::start(1.0, &["en"]);
     let (device, mut reports) = device(&server);
     say(&device, utterance(7, Weight::Normal, "The build has finished."));
-    assert_eq!(reports.next(), Report::Began(7));
-    assert_eq!(reports.next(), Report::Ended(7));
+    assert_eq!(reports.next(), DeviceReport::Began(7));
+    assert_eq!(reports.next(), DeviceReport::Ended(7));
     assert_eq!(server.spoken(), ["The build has finished."]);
     // One after the other, whatever their weight.
     for (id, weight) in [
@@ -36,7 +36,10 @@ fn a_sentence_is_spoken_and_its_beginning_and_end_are_told() {
         (11, Weight::Progress),
     ] {
         say(&device, utterance(id, weight, "More."));
-        assert_eq!((reports.next(), reports.next()), (Report::Began(id), Report::Ended(id)));
+        assert_eq!(
+            (reports.next(), reports.next()),
+            (DeviceReport::Began(id), DeviceReport::Ended(id))
+        );
     }
 }
 
@@ -46,8 +49,8 @@ fn what_is_ordered_before_the_server_has_answered_is_spoken_too() {
     let (sender, mut reports) = Reports::new();
     let device = speech::start(server.settings(), sender).expect("it starts");
     say(&device, utterance(1, Weight::Normal, "Hello."));
-    assert_eq!(reports.next(), Report::Works);
-    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!(reports.next(), DeviceReport::Works);
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(1), DeviceReport::Ended(1)));
 }
 
 #[test]
@@ -55,10 +58,13 @@ fn critical_words_interrupt_what_is_being_spoken_and_the_cut_one_is_told() {
     let server = SpeechServer::start(100.0, &["en"]);
     let (device, mut reports) = device(&server);
     say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     say(&device, utterance(2, Weight::Critical, "Delete?"));
-    reports.until_is(&Report::Ended(2));
-    assert_eq!(reports.seen()[2..], [Report::Cut(1), Report::Began(2), Report::Ended(2)]);
+    reports.until_is(&DeviceReport::Ended(2));
+    assert_eq!(
+        reports.seen()[2..],
+        [DeviceReport::Cut(1), DeviceReport::Began(2), DeviceReport::Ended(2)]
+    );
     assert_eq!(server.spoken().last().map(String::as_str), Some("Delete?"));
 }
 
@@ -67,15 +73,15 @@ fn stopping_cuts_what_is_spoken_and_what_waits_behind_it() {
     let server = SpeechServer::start(100.0, &["en"]);
     let (device, mut reports) = device(&server);
     say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     say(&device, utterance(2, Weight::Normal, "Behind it."));
     device.tell(Order::Stop).expect("it takes orders");
     let mut cut = [reports.next(), reports.next()];
     cut.sort_by_key(|report| format!("{report:?}"));
-    assert_eq!(cut, [Report::Cut(1), Report::Cut(2)]);
+    assert_eq!(cut, [DeviceReport::Cut(1), DeviceReport::Cut(2)]);
     // It goes on with the next as if nothing had been.
     say(&device, utterance(3, Weight::Normal, "Next."));
-    assert_eq!((reports.next(), reports.next()), (Report::Began(3), Report::Ended(3)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(3), DeviceReport::Ended(3)));
     assert!(!server.spoken().contains(&"Behind it.".to_owned()));
 }
 
@@ -97,7 +103,10 @@ fn hostile_text_stays_text_and_one_message() {
     ];
     for (id, (words, _)) in (0..).zip(&cases) {
         say(&device, utterance(id, Weight::Normal, words));
-        assert_eq!((reports.next(), reports.next()), (Report::Began(id), Report::Ended(id)));
+        assert_eq!(
+            (reports.next(), reports.next()),
+            (DeviceReport::Began(id), DeviceReport::Ended(id))
+        );
     }
     let spoken = server.spoken();
     assert_eq!(spoken.len(), cases.len(), "one message each");
@@ -115,7 +124,7 @@ fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
     for (id, language) in (0..).zip(languages) {
         let language = language.map(|tag| LanguageTag::parse(tag).expect("a tag"));
         say(&device, Utterance { language, ..utterance(id, Weight::Normal, "Words.") });
-        reports.until_is(&Report::Ended(id));
+        reports.until_is(&DeviceReport::Ended(id));
     }
     // The warning is spoken first, in the voice that there is, and then the words.
     assert_eq!(server.languages(), ["fr", "en", "en", "en", "fr", "en", "en"]);
@@ -123,7 +132,10 @@ fn the_language_changes_with_the_words_and_a_missing_voice_is_told_once() {
     let is_warning = |it: &String| it.contains("no voice for the language yo");
     assert_eq!(spoken.iter().position(is_warning), Some(1), "{spoken:?}");
     assert_eq!(spoken.iter().filter(|it| is_warning(it)).count(), 1, "told once: {spoken:?}");
-    assert!(!reports.seen().iter().any(|it| matches!(it, Report::Notice(_))), "not again later");
+    assert!(
+        !reports.seen().iter().any(|it| matches!(it, DeviceReport::Notice(_))),
+        "not again later"
+    );
 }
 
 #[test]
@@ -142,9 +154,9 @@ fn each_part_is_spoken_in_its_own_language_and_the_utterance_is_one() {
     ];
     let words = "Weaver: Alles gelöscht. It cannot be undone. High risk.";
     say(&device, Utterance { parts, ..utterance(1, Weight::Normal, words) });
-    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(1), DeviceReport::Ended(1)));
     say(&device, utterance(2, Weight::Normal, "He said привет to me"));
-    assert_eq!((reports.next(), reports.next()), (Report::Began(2), Report::Ended(2)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(2), DeviceReport::Ended(2)));
     assert_eq!(server.languages(), ["en", "de", "en", "en", "ru", "en"]);
     assert_eq!(
         server.spoken(),
@@ -167,7 +179,7 @@ fn a_list_of_thirteen_thousand_voices_is_read_whole() {
     let (device, mut reports) = device(&server);
     let language = LanguageTag::parse("yo-NG").ok();
     say(&device, Utterance { language, ..utterance(1, Weight::Normal, "Bawo ni.") });
-    assert_eq!((reports.next(), reports.next()), (Report::Began(1), Report::Ended(1)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(1), DeviceReport::Ended(1)));
     assert_eq!(server.languages(), ["yo"]);
 }
 
@@ -183,11 +195,14 @@ fn settings_reach_the_server_and_a_voice_that_is_not_there_is_told() {
         ..server.settings()
     };
     let device = speech::start(settings, sender).expect("it starts");
-    let notice = reports.until(|it| matches!(it, Report::Notice(_)));
-    assert!(matches!(&notice, Report::Notice(words) if words.contains("Nobody")), "{notice:?}");
-    reports.until_is(&Report::Works);
+    let notice = reports.until(|it| matches!(it, DeviceReport::Notice(_)));
+    assert!(
+        matches!(&notice, DeviceReport::Notice(words) if words.contains("Nobody")),
+        "{notice:?}"
+    );
+    reports.until_is(&DeviceReport::Works);
     say(&device, utterance(1, Weight::Normal, "Words."));
-    reports.until_is(&Report::Ended(1));
+    reports.until_is(&DeviceReport::Ended(1));
     let spoken = server.log().into_iter().find(|it| it["event"] == "speak").expect("it was spoken");
     let settings = ["rate", "pitch", "volume"].map(|name| spoken[name].as_str().map(str::to_owned));
     assert_eq!(settings.map(Option::unwrap_or_default), ["50", "-20", "100"]);
@@ -198,18 +213,18 @@ fn a_server_that_is_killed_and_comes_back_is_told_and_speech_goes_on() {
     let mut server = SpeechServer::start(100.0, &["en"]);
     let (device, mut reports) = device(&server);
     say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     server.kill();
     let trouble = reports.next();
-    assert!(matches!(trouble, Report::Trouble(_)), "{trouble:?}");
-    assert_eq!(reports.next(), Report::Cut(1));
+    assert!(matches!(trouble, DeviceReport::Trouble(_)), "{trouble:?}");
+    assert_eq!(reports.next(), DeviceReport::Cut(1));
     // While there is no server, nothing waits for it.
     say(&device, utterance(2, Weight::Critical, "Nobody speaks this."));
-    assert_eq!(reports.next(), Report::Cut(2));
+    assert_eq!(reports.next(), DeviceReport::Cut(2));
     server.go();
-    assert_eq!(reports.next(), Report::Works, "trouble is told once");
+    assert_eq!(reports.next(), DeviceReport::Works, "trouble is told once");
     say(&device, utterance(3, Weight::Normal, "Back."));
-    assert_eq!((reports.next(), reports.next()), (Report::Began(3), Report::Ended(3)));
+    assert_eq!((reports.next(), reports.next()), (DeviceReport::Began(3), DeviceReport::Ended(3)));
     assert!(!server.spoken().contains(&"Nobody speaks this.".to_owned()));
 }
 
@@ -222,8 +237,8 @@ fn a_server_that_is_not_running_is_started() {
     let (sender, mut reports) = Reports::new();
     let device = speech::start(settings, sender).expect("it starts");
     say(&device, utterance(1, Weight::Normal, "Here I am."));
-    reports.until_is(&Report::Ended(1));
-    assert_eq!(reports.seen()[..2], [Report::Works, Report::Began(1)]);
+    reports.until_is(&DeviceReport::Ended(1));
+    assert_eq!(reports.seen()[..2], [DeviceReport::Works, DeviceReport::Began(1)]);
 }
 
 #[test]
@@ -238,10 +253,10 @@ fn a_server_that_cannot_be_started_is_told_with_what_to_do() {
     say(&device, utterance(1, Weight::Critical, "Delete?"));
     let trouble = reports.next();
     assert!(
-        matches!(&trouble, Report::Trouble(why) if why.contains("apt-get install")),
+        matches!(&trouble, DeviceReport::Trouble(why) if why.contains("apt-get install")),
         "{trouble:?}"
     );
-    assert_eq!(reports.next(), Report::Cut(1));
+    assert_eq!(reports.next(), DeviceReport::Cut(1));
     let all = reports.after(Duration::from_millis(1500));
     assert_eq!(all.len(), 2, "trouble is told once: {all:?}");
 }
@@ -251,7 +266,7 @@ fn dropping_the_device_stops_what_it_says() {
     let server = SpeechServer::start(100.0, &["en"]);
     let (device, mut reports) = device(&server);
     say(&device, utterance(1, Weight::Normal, &"A very long story without any end. ".repeat(20)));
-    assert_eq!(reports.next(), Report::Began(1));
+    assert_eq!(reports.next(), DeviceReport::Began(1));
     drop(device);
     wait_until("the server is told to stop", || {
         server.log().iter().find(|it| it["event"] == "stop").cloned()
@@ -266,7 +281,7 @@ fn rate_of_a_word(
     id: u64,
 ) -> Option<i64> {
     say(device, utterance(id, Weight::Normal, "Word."));
-    reports.until_is(&Report::Ended(id));
+    reports.until_is(&DeviceReport::Ended(id));
     let log = server.log();
     let spoken = log.iter().rfind(|it| it["event"] == "speak").expect("it was spoken");
     spoken["rate"].as_str().expect("a rate").parse().ok()
@@ -282,8 +297,8 @@ fn the_voice_itself_gets_another_rate_and_keeps_it_when_the_server_comes_back() 
     device.tell(Order::Pace(Pace::Rate(-40))).expect("it takes orders");
     assert_eq!(rate_of_a_word(&server, &device, &mut reports, 3), Some(-40));
     server.kill();
-    reports.until(|it| matches!(it, Report::Trouble(_)));
+    reports.until(|it| matches!(it, DeviceReport::Trouble(_)));
     server.go();
-    reports.until_is(&Report::Works);
+    reports.until_is(&DeviceReport::Works);
     assert_eq!(rate_of_a_word(&server, &device, &mut reports, 4), Some(-40));
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use aaep_announce::device::Address;
+use aaep_announce::device::DeviceAddress;
 use aaep_announce::device::speech::Settings;
 use serde_json::Value;
 
@@ -106,7 +106,11 @@ impl SpeechServer {
 
     /// Settings that lead to it and start nothing.
     pub(crate) fn settings(&self) -> Settings {
-        Settings { spawn: None, patience: PATIENCE, ..Settings::new(Address::Unix(self.socket())) }
+        Settings {
+            spawn: None,
+            patience: PATIENCE,
+            ..Settings::new(DeviceAddress::Unix(self.socket()))
+        }
     }
 
     /// Everything that the capture module wrote.

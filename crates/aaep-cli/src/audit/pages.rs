@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use aaep_hub::audit::{Details, Line, Shown};
+use aaep_hub::audit::{AuditLine, Details, Shown};
 use serde_json::Value;
 
 use crate::agent;
@@ -83,7 +83,7 @@ impl AuditPages {
 }
 
 fn shown_of(row: &Value) -> Option<Shown> {
-    let line: Line = serde_json::from_value(with_details_hash(row)?).ok()?;
+    let line: AuditLine = serde_json::from_value(with_details_hash(row)?).ok()?;
     let words = || row.get("details")?.as_str().map(str::to_owned);
     let details = match row.get("details_state")?.as_str()? {
         "none" => Details::None,

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::{ReplyToken, printable};
-use aaep_announce::device::Address;
+use aaep_announce::device::DeviceAddress;
 use aaep_hub::access::{PersonKey, read_person_key};
 use aaep_hub::hub::Hub;
 use tokio::sync::mpsc::{self, Sender};
@@ -132,7 +132,7 @@ fn is_voice_there(settings: &UserSettings) -> bool {
     let Ok(settings) = speech_settings(settings) else { return false };
     match settings.address {
         #[cfg(unix)]
-        Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).is_ok(),
+        DeviceAddress::Unix(path) => std::os::unix::net::UnixStream::connect(path).is_ok(),
         _ => false,
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use aaep_announce::device::{Device, Told, braille, sounds, speech};
-use aaep_announce::{Earcon, Kind, Order, Report, Utterance, Weight};
+use aaep_announce::device::{Device, TimedReport, braille, sounds, speech};
+use aaep_announce::{DeviceReport, Earcon, Order, Utterance, UtteranceKind, Weight};
 
 use super::DoctorFinding;
 use crate::console::CommandFailure;
@@ -76,7 +76,7 @@ pub(super) fn look(
     Ok(())
 }
 
-fn start(settings: &UserSettings, reports: &Sender<Told>) -> Vec<DeviceTrial> {
+fn start(settings: &UserSettings, reports: &Sender<TimedReport>) -> Vec<DeviceTrial> {
     let speech = speech_settings(settings).map(|it| speech::start(it, reports.clone()));
     let braille = braille_settings(settings).map(|it| braille::start(it, reports.clone()));
     let desktop = start_desktop(settings, reports);
@@ -84,7 +84,7 @@ fn start(settings: &UserSettings, reports: &Sender<Told>) -> Vec<DeviceTrial> {
     let sentence = || {
         Order::Say(Utterance {
             id: ID,
-            kind: Kind::Notice,
+            kind: UtteranceKind::Notice,
             weight: Weight::Normal,
             words: SENTENCE.to_owned(),
             language: None,
@@ -103,7 +103,7 @@ fn start(settings: &UserSettings, reports: &Sender<Told>) -> Vec<DeviceTrial> {
 }
 
 /// Takes in one device report, if one arrives within that time.
-fn listen(trials: &mut [DeviceTrial], told: &Receiver<Told>, time: Duration) {
+fn listen(trials: &mut [DeviceTrial], told: &Receiver<TimedReport>, time: Duration) {
     let Ok(told) = told.recv_timeout(time) else { return };
     if let Some(trial) = trials.iter_mut().find(|it| it.name == told.device) {
         trial.report(told.report);
@@ -140,17 +140,17 @@ impl DeviceTrial {
         DeviceTrial { name, is_wanted, _device: device, works, notices: Vec::new() }
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: DeviceReport) {
         match report {
-            Report::Trouble(why) => self.works = Some(Err(why)),
-            Report::Notice(notice) => self.notices.push(notice),
-            Report::Ended(ID) if self.name == speech::NAME => {
+            DeviceReport::Trouble(why) => self.works = Some(Err(why)),
+            DeviceReport::Notice(notice) => self.notices.push(notice),
+            DeviceReport::Ended(ID) if self.name == speech::NAME => {
                 self.works = Some(Ok(format!("You heard: {SENTENCE}")));
             }
-            Report::Began(ID) if self.name == braille::NAME => {
+            DeviceReport::Began(ID) if self.name == braille::NAME => {
                 self.works = Some(Ok(format!("On the display: {SENTENCE}")));
             }
-            Report::Ended(ID) if self.name == DESKTOP => {
+            DeviceReport::Ended(ID) if self.name == DESKTOP => {
                 self.works = Some(Ok(format!("The screen reader was told: {SENTENCE}")));
             }
             _ => {}

@@ -19,7 +19,7 @@ fn server(pieces: Vec<Vec<u8>>) -> (HubClient, JoinHandle<Vec<u8>>) {
         }
         request
     });
-    (HubClient::new(Address::parse(&address).expect("an address"), None), handle)
+    (HubClient::new(HttpAddress::parse(&address).expect("an address"), None), handle)
 }
 
 /// Reads a request and its body of the stated length.
@@ -84,7 +84,7 @@ fn a_request_says_all_that_a_hub_needs() {
 
 #[test]
 fn a_token_cannot_smuggle_a_header() {
-    let address = Address::parse("http://127.0.0.1:1").expect("an address");
+    let address = HttpAddress::parse("http://127.0.0.1:1").expect("an address");
     for token in ["", "a\r\nx: y", "a b", "\u{fc}"] {
         let client = HubClient::new(address.clone(), Some(token.to_owned()));
         assert_eq!(client.token, None, "{token:?}");
@@ -167,7 +167,7 @@ fn nobody_there_is_something_that_may_pass() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/", listener.local_addr().expect("an address"));
     drop(listener);
-    let client = HubClient::new(Address::parse(&address).expect("an address"), None);
+    let client = HubClient::new(HttpAddress::parse(&address).expect("an address"), None);
     let error = client.send(&get()).expect_err("nobody is there");
     assert!(error.is_temporary() && matches!(error, NoAnswer::NotReached(_)), "{error:?}");
 }
@@ -176,7 +176,7 @@ fn nobody_there_is_something_that_may_pass() {
 fn a_server_that_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/", listener.local_addr().expect("an address"));
-    let client = HubClient::new(Address::parse(&address).expect("an address"), None);
+    let client = HubClient::new(HttpAddress::parse(&address).expect("an address"), None);
     let request = HubRequest { timeout: Duration::from_millis(50), ..get() };
     let error = client.send(&request).expect_err("it says nothing");
     assert!(matches!(error, NoAnswer::CutOff(_)), "{error:?}");
@@ -185,7 +185,7 @@ fn a_server_that_says_nothing_is_given_up() {
 #[test]
 fn plain_http_does_not_leave_this_machine() {
     for address in ["http://192.0.2.7:7117", "http://hub.example.org"] {
-        let client = HubClient::new(Address::parse(address).expect("an address"), None);
+        let client = HubClient::new(HttpAddress::parse(address).expect("an address"), None);
         let error = client.send(&get()).expect_err("refused");
         assert!(matches!(error, NoAnswer::PlainHttp) && !error.is_temporary(), "{error:?}");
     }

@@ -1,8 +1,8 @@
 //! HTTP access to a hub, for commands that query it or publish to it.
 
 use aaep::printable;
-use aaep_transport::link::{Place, Target};
-use aaep_trust::fetch::Address;
+use aaep_transport::link::{NetworkPlace, Target};
+use aaep_trust::fetch::HttpAddress;
 
 use crate::console::CommandFailure;
 use crate::http::HubClient;
@@ -44,7 +44,7 @@ pub(crate) fn client(address: &str, token: Option<&str>) -> Result<HubClient, Co
         Ok(Target::WebSocket(place) | Target::Grpc(place)) => Some(http_address(&place)),
         _ => None,
     };
-    let address = Address::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
+    let address = HttpAddress::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
         let said = format!("{} is no address of a hub that can be asked", printable(address));
         let next = format!("Write it like {DEFAULT_HUB}, or unix: for your own.");
         CommandFailure::of_sentences(&format!("{said}. {error}"), &next)
@@ -53,7 +53,7 @@ pub(crate) fn client(address: &str, token: Option<&str>) -> Result<HubClient, Co
 }
 
 /// The HTTP address of a hub, derived from its address on another wire.
-fn http_address(place: &Place) -> String {
+fn http_address(place: &NetworkPlace) -> String {
     let scheme = if place.is_tls() { "https" } else { "http" };
     let host = place.host();
     let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');

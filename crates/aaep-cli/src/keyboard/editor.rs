@@ -72,7 +72,7 @@ impl LineEditor {
         match (self.escape, byte) {
             (EscapeState::Begun, b'[' | b'O') => self.escape = EscapeState::Within,
             (EscapeState::Begun, _) | (EscapeState::Within, b'@'..=b'~') => {
-                self.escape = EscapeState::None
+                self.escape = EscapeState::None;
             }
             (EscapeState::Within, _) => {}
             (EscapeState::None, byte) => return self.key(at, byte),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use aaep_announce::{Asked, Ending, HubNumber, Input, rank};
+use aaep_announce::{AnnouncerInput, AskEnding, Asked, HubNumber, rank};
 use aaep_subscriber::Ask;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{sleep, timeout};
@@ -100,7 +100,10 @@ impl ListeningRoom {
     pub(super) fn tell_ask(&mut self, (hub, ask, shared): &NumberedAsk) {
         let Some(number) = self.open.add(*hub, *shared, ask.clone()) else { return };
         let (event, remaining, can_answer) = (ask.event(), ask.remaining(), ask.can_reply());
-        self.tell_from(*hub, &Input::Asked(Asked { number, event, remaining, can_answer }));
+        self.tell_from(
+            *hub,
+            &AnnouncerInput::Asked(Asked { number, event, remaining, can_answer }),
+        );
         if let Some(known) = PresentedAsk::of(event).filter(|_| shared.is_some()) {
             // Other programs of this person then use the same name for the agent.
             let (numbers, label) = (self.numbers.clone(), self.agent_label(*hub, event));
@@ -126,7 +129,7 @@ impl ListeningRoom {
                 spawn_blocking(move || numbers.change(|numbers| numbers.mark_over(now, &token)));
             tokio::spawn(async move { done(noting.await) });
         }
-        self.tell_all(&Input::Over { number, ending });
+        self.tell_all(&AnnouncerInput::Over { number, ending });
     }
 
     /// Ends all asks of a hub that sends nothing more, because their state is unknown from now on.
@@ -134,7 +137,7 @@ impl ListeningRoom {
         self.gathered.retain(|(it, _)| *it != hub);
         for number in self.open.at(hub) {
             self.open.remove(self.note_moment(), number);
-            self.tell_all(&Input::Over { number, ending: Ending::Unknown });
+            self.tell_all(&AnnouncerInput::Over { number, ending: AskEnding::Unknown });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::sync::mpsc::Sender;
 
 use aaep::LanguageTag;
-use aaep_announce::device::{Device, Told, braille, lines, sounds, speech};
+use aaep_announce::device::{Device, TimedReport, braille, lines, sounds, speech};
 use aaep_announce::{Announcer, Preferences};
 
 use crate::console::CommandFailure;
@@ -55,7 +55,7 @@ const DESKTOP: &str = "desktop";
 pub(crate) fn start(
     settings: &UserSettings,
     is_json: bool,
-    reports: &Sender<Told>,
+    reports: &Sender<TimedReport>,
 ) -> Result<DeviceSet, CommandFailure> {
     let mut devices = Vec::new();
     if settings.lines.on {
@@ -186,7 +186,7 @@ pub(crate) fn braille_settings(
 #[expect(clippy::unnecessary_wraps, reason = "a program that was built without it cannot")]
 pub(crate) fn start_desktop(
     settings: &UserSettings,
-    reports: &Sender<Told>,
+    reports: &Sender<TimedReport>,
 ) -> Result<io::Result<Device>, CommandFailure> {
     use aaep_announce::device::desktop;
     let wanted = desktop::Settings::new(preferences(settings).pace());
@@ -197,7 +197,7 @@ pub(crate) fn start_desktop(
 #[cfg(not(feature = "desktop"))]
 pub(crate) fn start_desktop(
     _: &UserSettings,
-    _: &Sender<Told>,
+    _: &Sender<TimedReport>,
 ) -> Result<io::Result<Device>, CommandFailure> {
     let what = "this aaep was built without the screen reader of the desktop";
     Err(CommandFailure::new(what, "Build it with: cargo build --release --features desktop"))

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use aaep::printable;
-use aaep_announce::{HubNumber, Input, KnownAgent};
+use aaep_announce::{AnnouncerInput, HubNumber, KnownAgent};
 use aaep_subscriber::{Instruction, SayError};
 
 use super::room::{ListeningRoom, RoomUpdate};
@@ -153,7 +153,7 @@ impl ListeningRoom {
             Instruction::Steer { .. } => telling::told(&told.label),
             Instruction::Cancel { .. } => telling::told_to_stop(&told.label),
         };
-        self.tell_all(&Input::Requested(&printable(&what)));
+        self.tell_all(&AnnouncerInput::Requested(&printable(&what)));
     }
 
     /// Handles an agent's refusal of its last instruction. If it cannot be steered, it is prompted instead.
@@ -166,7 +166,7 @@ impl ListeningRoom {
             return true;
         }
         let what = telling::not_taken(&told.label);
-        self.tell_all(&Input::Requested(&printable(&what)));
+        self.tell_all(&AnnouncerInput::Requested(&printable(&what)));
         true
     }
 
@@ -174,7 +174,7 @@ impl ListeningRoom {
     pub(super) fn not_instructed(&mut self, hub: HubNumber, error: &SayError) {
         if let Some(told) = take_first(&mut self.pending_instructions, hub) {
             let what = telling::not_told(&told.label, &error.to_string());
-            self.tell_all(&Input::Requested(&printable(&what)));
+            self.tell_all(&AnnouncerInput::Requested(&printable(&what)));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use aaep::{Event, printable};
-use aaep_announce::{HubNumber, Input};
+use aaep_announce::{AnnouncerInput, HubNumber};
 use aaep_subscriber::{Ended, News, Voice};
 use tokio::time::timeout;
 
@@ -87,14 +87,14 @@ impl ListeningRoom {
             HubSignal::Reached(voice) => {
                 link.voice = Some(voice);
                 if std::mem::replace(&mut link.is_missed, false) {
-                    self.tell_from(hub, &Input::HubNotice(english::hubs::HUB_IS_THERE));
+                    self.tell_from(hub, &AnnouncerInput::HubNotice(english::hubs::HUB_IS_THERE));
                 }
             }
             HubSignal::NotReached(failure) => {
                 // The person was already told that the hub is gone.
                 if !std::mem::replace(&mut link.is_missed, true) {
                     let what = english::hubs::not_reached(&in_short(&failure));
-                    self.tell_from(hub, &Input::HubNotice(&what));
+                    self.tell_from(hub, &AnnouncerInput::HubNotice(&what));
                 }
             }
             HubSignal::News(news) => match *news {
@@ -110,7 +110,7 @@ impl ListeningRoom {
         for hub in 0..self.hubs.links.len() {
             let Some(link) = self.hubs.links.get_mut(hub) else { return };
             if link.voice.is_none() && !std::mem::replace(&mut link.is_missed, true) {
-                self.tell_from(hub, &Input::HubNotice(english::hubs::NOT_ANSWERED_YET));
+                self.tell_from(hub, &AnnouncerInput::HubNotice(english::hubs::NOT_ANSWERED_YET));
             }
         }
     }
@@ -127,7 +127,7 @@ impl ListeningRoom {
         if comes_back {
             what = english::hubs::over_and_tried_again(&what);
         }
-        self.tell_from(hub, &Input::HubNotice(&what));
+        self.tell_from(hub, &AnnouncerInput::HubNotice(&what));
         if !is_only {
             self.give_up(hub);
         }
@@ -144,7 +144,7 @@ impl ListeningRoom {
         match news {
             News::Event(event) => {
                 self.was_heard(hub, &event);
-                self.tell_from(hub, &Input::Event(&event));
+                self.tell_from(hub, &AnnouncerInput::Event(&event));
             }
             News::Ask(ask) => {
                 self.was_heard(hub, ask.event());
@@ -159,19 +159,24 @@ impl ListeningRoom {
                         waiting.is_time_known = true;
                     }
                     let (remaining, is_paused) = (ask.remaining(), ask.is_paused());
-                    self.tell_all(&Input::TimeChanged { number, remaining, is_paused, wanted });
+                    self.tell_all(&AnnouncerInput::TimeChanged {
+                        number,
+                        remaining,
+                        is_paused,
+                        wanted,
+                    });
                 }
             }
             News::Gap { session_id, missed, .. } => {
-                self.tell_from(hub, &Input::Gap { session_id: &session_id, missed });
+                self.tell_from(hub, &AnnouncerInput::Gap { session_id: &session_id, missed });
             }
             News::Reconnecting { .. } => self.link_changed(hub, true),
             News::Reconnected => self.link_changed(hub, false),
             News::Instructed { .. } => self.instructed(hub),
-            News::LeftOut { count } => self.tell_from(hub, &Input::LeftOut(count)),
+            News::LeftOut { count } => self.tell_from(hub, &AnnouncerInput::LeftOut(count)),
             News::Refused { error, message } => self.refused(hub, &error, &message),
             News::WithoutHandshake => {
-                self.tell_from(hub, &Input::HubNotice(english::hubs::WITHOUT_HANDSHAKE));
+                self.tell_from(hub, &AnnouncerInput::HubNotice(english::hubs::WITHOUT_HANDSHAKE));
             }
             // New terms need no notice, and violations are not told to the person.
             _ => {}
@@ -193,7 +198,7 @@ impl ListeningRoom {
         if is_broken {
             self.forget_instructions(hub);
         }
-        let input = if is_broken { Input::LineBroken } else { Input::LineBack };
+        let input = if is_broken { AnnouncerInput::LineBroken } else { AnnouncerInput::LineBack };
         self.tell_from(hub, &input);
     }
 
@@ -205,11 +210,11 @@ impl ListeningRoom {
             return;
         }
         if error != "invalid_token" {
-            self.tell_from(hub, &Input::HubNotice(&printable(message)));
+            self.tell_from(hub, &AnnouncerInput::HubNotice(&printable(message)));
         } else if let Some(number) = timed {
             self.timed = None;
             let what = english::hubs::time_not_changed(number);
-            self.tell_all(&Input::Notice(&what));
+            self.tell_all(&AnnouncerInput::Notice(&what));
         }
         // Other refusals, such as that of a presentation notice by a hub that counts from when it asked, need no
         // words.

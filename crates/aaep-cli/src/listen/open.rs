@@ -6,7 +6,7 @@ use std::time::Duration;
 use aaep::event::human::Decision;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::{Event, Payload};
-use aaep_announce::{AskNumber, By, Ending, HubNumber, time_after_presentation};
+use aaep_announce::{AnsweredBy, AskEnding, AskNumber, HubNumber, time_after_presentation};
 use aaep_subscriber::{Ask, AskState};
 
 use super::meant::{PastAsks, TellingProgress, UnnumberedRefusal, find_unnumbered};
@@ -129,41 +129,41 @@ impl UnansweredAsks {
 }
 
 /// How an ask ended, for the announcer. `was_ours` says whether the person answered here.
-pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> Ending {
+pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> AskEnding {
     let AskState::Resolved { outcome, decided_by } = state else {
         return match state {
-            AskState::Withdrawn(_) => Ending::Withdrawn,
+            AskState::Withdrawn(_) => AskEnding::Withdrawn,
             AskState::Expired => by_default(event),
-            _ => Ending::Unknown,
+            _ => AskEnding::Unknown,
         };
     };
     let by = match decided_by {
-        DecidedBy::Reply if was_ours => By::You,
-        DecidedBy::Timeout => By::Timeout,
-        DecidedBy::NoListener => By::Nobody,
-        _ => By::Elsewhere,
+        DecidedBy::Reply if was_ours => AnsweredBy::You,
+        DecidedBy::Timeout => AnsweredBy::Timeout,
+        DecidedBy::NoListener => AnsweredBy::Nobody,
+        _ => AnsweredBy::Elsewhere,
     };
     match outcome {
-        Outcome::Accept => Ending::Accepted(by),
-        Outcome::Reject => Ending::Rejected(by),
-        Outcome::Answered => Ending::Answered(by),
-        Outcome::Unanswered => Ending::Unanswered,
-        Outcome::Withdrawn => Ending::Withdrawn,
-        Outcome::Other(_) => Ending::Unknown,
+        Outcome::Accept => AskEnding::Accepted(by),
+        Outcome::Reject => AskEnding::Rejected(by),
+        Outcome::Answered => AskEnding::Answered(by),
+        Outcome::Unanswered => AskEnding::Unanswered,
+        Outcome::Withdrawn => AskEnding::Withdrawn,
+        Outcome::Other(_) => AskEnding::Unknown,
     }
 }
 
 /// The ending of an ask that nobody answered.
-fn by_default(event: &Event) -> Ending {
+fn by_default(event: &Event) -> AskEnding {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => match asked.default_decision {
-            Decision::Accept => Ending::Accepted(By::Timeout),
-            Decision::Reject => Ending::Rejected(By::Timeout),
+            Decision::Accept => AskEnding::Accepted(AnsweredBy::Timeout),
+            Decision::Reject => AskEnding::Rejected(AnsweredBy::Timeout),
         },
         Payload::AwaitingClarification(asked) if asked.default_response.is_some() => {
-            Ending::Answered(By::Timeout)
+            AskEnding::Answered(AnsweredBy::Timeout)
         }
-        Payload::AwaitingClarification(_) => Ending::Unanswered,
-        _ => Ending::Unknown,
+        Payload::AwaitingClarification(_) => AskEnding::Unanswered,
+        _ => AskEnding::Unknown,
     }
 }

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-use aaep_announce::Report;
-use aaep_announce::device::Told;
+use aaep_announce::DeviceReport;
+use aaep_announce::device::TimedReport;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// The device name in a mark. No device has this name.
@@ -13,8 +13,8 @@ const MARK: &str = "mark";
 
 /// The reports of all devices, in the order in which they were sent.
 pub(super) struct DeviceReports {
-    to: Sender<Told>,
-    passed_on: UnboundedReceiver<Told>,
+    to: Sender<TimedReport>,
+    passed_on: UnboundedReceiver<TimedReport>,
 }
 
 impl DeviceReports {
@@ -42,21 +42,21 @@ impl DeviceReports {
     }
 
     /// The sender for devices.
-    pub(super) fn sender(&self) -> &Sender<Told> {
+    pub(super) fn sender(&self) -> &Sender<TimedReport> {
         &self.to
     }
 
     /// Waits for the next report. `None` if the thread has ended.
-    pub(super) async fn next(&mut self) -> Option<Told> {
+    pub(super) async fn next(&mut self) -> Option<TimedReport> {
         self.passed_on.recv().await
     }
 
     /// All reports sent before this call and not returned yet. Does not wait for a device. The caller must await the
     /// result: a leftover mark would cut the next result short.
-    pub(super) async fn sent_so_far(&mut self) -> Vec<Told> {
+    pub(super) async fn sent_so_far(&mut self) -> Vec<TimedReport> {
         // The mark takes the same way as the reports, so it arrives after all that were sent before it. If the thread
         // has ended, nothing more arrives, and the loop ends as well.
-        let mark = Told { device: MARK, report: Report::Works, at: Instant::now() };
+        let mark = TimedReport { device: MARK, report: DeviceReport::Works, at: Instant::now() };
         let _ = self.to.send(mark);
         let mut sent = Vec::new();
         while let Some(told) = self.next().await.filter(|it| it.device != MARK) {
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     fn report(reports: &DeviceReports, number: u64) -> bool {
-        Reporter::new("lines", reports.sender().clone()).report(Report::Ended(number))
+        Reporter::new("lines", reports.sender().clone()).report(DeviceReport::Ended(number))
     }
 
-    fn told(sent: &[Told]) -> Vec<Report> {
+    fn told(sent: &[TimedReport]) -> Vec<DeviceReport> {
         sent.iter().map(|it| it.report.clone()).collect()
     }
 
@@ -92,12 +92,15 @@ mod tests {
             let mut sent = pin!(reports.sent_so_far());
             let mut context = Context::from_waker(Waker::noop());
             assert!(sent.as_mut().poll(&mut context).is_pending(), "nothing was passed on yet");
-            assert!(Reporter::new("lines", to).report(Report::Ended(3)));
+            assert!(Reporter::new("lines", to).report(DeviceReport::Ended(3)));
             thread::spawn(pass_on);
-            assert_eq!(told(&sent.await), [Report::Ended(1), Report::Ended(2)]);
+            assert_eq!(told(&sent.await), [DeviceReport::Ended(1), DeviceReport::Ended(2)]);
         }
         assert!(report(&reports, 4));
-        assert_eq!(told(&reports.sent_so_far().await), [Report::Ended(3), Report::Ended(4)]);
+        assert_eq!(
+            told(&reports.sent_so_far().await),
+            [DeviceReport::Ended(3), DeviceReport::Ended(4)]
+        );
         assert!(reports.sent_so_far().await.is_empty());
     }
 

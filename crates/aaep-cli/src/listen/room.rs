@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use aaep::{Event, printable};
-use aaep_announce::device::{Told, braille, lines, speech};
+use aaep_announce::device::{TimedReport, braille, lines, speech};
 use aaep_announce::words::exact;
 use aaep_announce::{
-    Announcer, Answer, AskNumber, Decided, HubNumber, Input, KnownAgent, Order, Outcome, Report,
-    Wish, agent_name,
+    Announcer, AnnouncerInput, AnnouncerOutcome, Answer, AskNumber, Decided, DeviceReport,
+    HubNumber, KnownAgent, ListeningRequest, Order, agent_name,
 };
 use aaep_subscriber::{Ask, SayError};
 use tokio::sync::{mpsc, oneshot};
@@ -131,7 +131,7 @@ impl ListeningRoom {
             CommandFailure::new(format!("the system tells no signals: {error}"), "Try again later.")
         })?;
         let mut stopped = std::pin::pin!(stopped.wait());
-        self.tell_all(&Input::Notice(english::hubs::LISTENING));
+        self.tell_all(&AnnouncerInput::Notice(english::hubs::LISTENING));
         for (hub, from) in begun {
             if let Some(code) = self.hub_says(hub, from) {
                 return Ok(code);
@@ -166,7 +166,7 @@ impl ListeningRoom {
                     },
                     None => return Ok(ExitCode::SUCCESS),
                 },
-                () = sleep => self.tell_all(&Input::Tick),
+                () = sleep => self.tell_all(&AnnouncerInput::Tick),
             }
             self.keep_place();
         }
@@ -225,10 +225,10 @@ impl ListeningRoom {
                     waiting.is_answered = false;
                 }
                 let why = error.to_string();
-                self.tell_all(&Input::AnswerFailed { number, why: &why });
+                self.tell_all(&AnnouncerInput::AnswerFailed { number, why: &why });
             }
             RoomUpdate::NotTimed(number, error) => {
-                self.tell_all(&Input::Notice(&english::hubs::time_not_sent(
+                self.tell_all(&AnnouncerInput::Notice(&english::hubs::time_not_sent(
                     number,
                     &error.to_string(),
                 )));
@@ -236,7 +236,7 @@ impl ListeningRoom {
             RoomUpdate::ByRule { ask, rule, is_yes, sent: Ok(()), .. } => {
                 let (what, rule) = (exact(asked::what(ask.event())), printable(&rule));
                 let told = english::hubs::answered_by_rule(&rule, is_yes, &what);
-                self.tell_all(&Input::Notice(&told));
+                self.tell_all(&AnnouncerInput::Notice(&told));
             }
             // The person is asked, as if there were no rule.
             RoomUpdate::ByRule { hub, ask, sent: Err(_), .. } if ask.state().is_open() => {
@@ -245,20 +245,20 @@ impl ListeningRoom {
             RoomUpdate::ByRule { .. } => {}
             RoomUpdate::NotInstructed(hub, error) => self.not_instructed(hub, &error),
             RoomUpdate::Recalled(recalled) => self.recalled(recalled),
-            RoomUpdate::Narrated(words) => self.tell_all(&Input::Notice(&words)),
+            RoomUpdate::Narrated(words) => self.tell_all(&AnnouncerInput::Notice(&words)),
             RoomUpdate::WaitsUntilTold(waiting) => self.until_told.push(waiting),
         }
     }
 
     /// Passes an input to every announcer and carries out what they decide.
-    pub(super) fn tell_all(&mut self, input: &Input<'_>) {
+    pub(super) fn tell_all(&mut self, input: &AnnouncerInput<'_>) {
         for at in 0..self.devices.channels.len() {
             self.tell(at, input.clone());
         }
     }
 
     /// Does the same for an input from a hub.
-    pub(super) fn tell_from(&mut self, hub: HubNumber, input: &Input<'_>) {
+    pub(super) fn tell_from(&mut self, hub: HubNumber, input: &AnnouncerInput<'_>) {
         let now = self.now();
         for at in 0..self.devices.channels.len() {
             let Some(channel) = self.devices.channels.get_mut(at) else { return };
@@ -267,12 +267,12 @@ impl ListeningRoom {
         }
     }
 
-    fn tell(&mut self, at: usize, input: Input<'_>) {
+    fn tell(&mut self, at: usize, input: AnnouncerInput<'_>) {
         self.tell_of(at, self.now(), input);
     }
 
     /// Passes an input that happened at this moment to one announcer.
-    fn tell_of(&mut self, at: usize, moment: Duration, input: Input<'_>) {
+    fn tell_of(&mut self, at: usize, moment: Duration, input: AnnouncerInput<'_>) {
         let now = self.now();
         let Some(channel) = self.devices.channels.get_mut(at) else { return };
         let decided = channel.announcer.handle(now, input);
@@ -303,9 +303,12 @@ impl ListeningRoom {
         let channel = self.devices.channels.get_mut(at)?;
         if let (Order::Say(utterance), true) = (&order, is_spoken_by_desktop) {
             // The line is not shown, and the device that speaks it reports when it was heard.
-            let mut decided =
-                channel.announcer.handle(now, Input::Device(Report::Began(utterance.id)));
-            let ended = channel.announcer.handle(now, Input::Device(Report::Shown(utterance.id)));
+            let mut decided = channel
+                .announcer
+                .handle(now, AnnouncerInput::Device(DeviceReport::Began(utterance.id)));
+            let ended = channel
+                .announcer
+                .handle(now, AnnouncerInput::Device(DeviceReport::Shown(utterance.id)));
             decided.orders.extend(ended.orders);
             decided.outcomes.extend(ended.outcomes);
             return Some(decided);
@@ -315,23 +318,25 @@ impl ListeningRoom {
         if is_taken || was_stuck {
             return None;
         }
-        let why = Report::Trouble(english::hubs::TAKES_NO_WORDS.to_owned());
-        Some(channel.announcer.handle(now, Input::Device(why)))
+        let why = DeviceReport::Trouble(english::hubs::TAKES_NO_WORDS.to_owned());
+        Some(channel.announcer.handle(now, AnnouncerInput::Device(why)))
     }
 
     /// Carries out an outcome that an announcer wants.
-    fn apply_outcome(&mut self, at: usize, moment: Duration, outcome: Outcome) {
+    fn apply_outcome(&mut self, at: usize, moment: Duration, outcome: AnnouncerOutcome) {
         match outcome {
-            Outcome::Presenting(number) => {
+            AnnouncerOutcome::Presenting(number) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.told.begin(moment);
                 }
             }
-            Outcome::Presented(number) => self.presented(at, number),
-            Outcome::PresentedWhole(number) => self.presented_whole(at, moment, number),
-            Outcome::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
-            Outcome::MoreTime(number) => self.answer(number, AnswerMeaning::Extend(USUAL_SECONDS)),
-            Outcome::Trouble(why) => {
+            AnnouncerOutcome::Presented(number) => self.presented(at, number),
+            AnnouncerOutcome::PresentedWhole(number) => self.presented_whole(at, moment, number),
+            AnnouncerOutcome::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
+            AnnouncerOutcome::MoreTime(number) => {
+                self.answer(number, AnswerMeaning::Extend(USUAL_SECONDS));
+            }
+            AnnouncerOutcome::Trouble(why) => {
                 if self.is_paced(at) && !self.has_paced() {
                     self.paced_until = self.note_moment();
                 }
@@ -343,9 +348,9 @@ impl ListeningRoom {
                 }
                 self.tell_lines_again(at);
             }
-            Outcome::Works => self.tell_others(at, english::hubs::WORKS_AGAIN),
+            AnnouncerOutcome::Works => self.tell_others(at, english::hubs::WORKS_AGAIN),
             // The device keeps the person's pace; the hubs send everything when it happens (ruling 30).
-            Outcome::Pace(_) => {}
+            AnnouncerOutcome::Pace(_) => {}
         }
     }
 
@@ -372,7 +377,7 @@ impl ListeningRoom {
         let Some(lines) = self.devices.silent_lines(at) else { return };
         let numbers: Vec<AskNumber> = self.open.all().map(|(number, _)| number).collect();
         for number in numbers {
-            self.tell(lines, Input::Wish(Wish::Question(number)));
+            self.tell(lines, AnnouncerInput::Request(ListeningRequest::Question(number)));
         }
     }
 
@@ -384,7 +389,7 @@ impl ListeningRoom {
             console::say(&text);
         }
         for other in (0..self.devices.channels.len()).filter(|other| *other != at) {
-            self.tell(other, Input::Notice(&text));
+            self.tell(other, AnnouncerInput::Notice(&text));
         }
     }
 
@@ -448,18 +453,21 @@ impl ListeningRoom {
         self.devices.channels.get(at).is_some_and(|it| it.device.name() != lines::NAME)
     }
 
-    pub(super) fn report(&mut self, told: Told) {
+    pub(super) fn report(&mut self, told: TimedReport) {
         let at = self.devices.channels.iter().position(|it| it.device.name() == told.device);
         match (at, told.report) {
             (Some(at), report) => {
                 // Lines note the moment themselves, between the question and the prompt.
                 let is_noted = told.device == lines::NAME;
                 let moment = if is_noted { self.moment(told.at) } else { self.note_moment() };
-                self.tell_of(at, moment, Input::Device(report));
+                self.tell_of(at, moment, AnnouncerInput::Device(report));
             }
             // The sound device has no announcer.
-            (None, Report::Trouble(why) | Report::Notice(why)) => {
-                self.tell_all(&Input::Notice(&english::hubs::about_device(told.device, &why)));
+            (None, DeviceReport::Trouble(why) | DeviceReport::Notice(why)) => {
+                self.tell_all(&AnnouncerInput::Notice(&english::hubs::about_device(
+                    told.device,
+                    &why,
+                )));
             }
             (None, _) => {}
         }

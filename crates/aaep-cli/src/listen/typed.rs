@@ -1,6 +1,6 @@
 //! What the lines that the person types while listening mean. Pure.
 
-use aaep_announce::{AskNumber, Pace, Wish};
+use aaep_announce::{AskNumber, ListeningRequest, Pace};
 
 /// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum TypedMeaning<'a> {
     Number(AskNumber),
     /// Words without a number.
     Words(&'a str),
-    Wish(Wish),
+    Request(ListeningRequest),
     /// Be quiet, in a word that could be meant for an agent.
     Stop,
     /// Words for an agent, with its name first.
@@ -40,7 +40,7 @@ pub(super) fn read(line: &str) -> TypedMeaning<'_> {
     }
     let line_in_small = line.to_lowercase();
     if let Some(rate) = rate(&line_in_small) {
-        return TypedMeaning::Wish(Wish::Pace(Pace::Rate(rate)));
+        return TypedMeaning::Request(ListeningRequest::Pace(Pace::Rate(rate)));
     }
     match first.to_lowercase().as_str() {
         "tell" => return TypedMeaning::Tell(rest.trim()),
@@ -49,19 +49,19 @@ pub(super) fn read(line: &str) -> TypedMeaning<'_> {
     }
     match line_in_small.as_str() {
         "" => TypedMeaning::Nothing,
-        "repeat" | "again" => TypedMeaning::Wish(Wish::Repeat),
-        "back" | "previous" => TypedMeaning::Wish(Wish::Back),
-        "more" => TypedMeaning::Wish(Wish::More),
-        "status" => TypedMeaning::Wish(Wish::Status),
-        "last" | "reply" | "last reply" => TypedMeaning::Wish(Wish::LastReply),
-        "exact" => TypedMeaning::Wish(Wish::ExactText),
+        "repeat" | "again" => TypedMeaning::Request(ListeningRequest::Repeat),
+        "back" | "previous" => TypedMeaning::Request(ListeningRequest::Back),
+        "more" => TypedMeaning::Request(ListeningRequest::More),
+        "status" => TypedMeaning::Request(ListeningRequest::Status),
+        "last" | "reply" | "last reply" => TypedMeaning::Request(ListeningRequest::LastReply),
+        "exact" => TypedMeaning::Request(ListeningRequest::ExactText),
         "stop" => TypedMeaning::Stop,
-        "hush" | "quiet" => TypedMeaning::Wish(Wish::Hush),
-        "skip" | "next" => TypedMeaning::Wish(Wish::Skip),
-        "slower" => TypedMeaning::Wish(Wish::Pace(Pace::Slower)),
-        "faster" => TypedMeaning::Wish(Wish::Pace(Pace::Faster)),
-        "decisions" => TypedMeaning::Wish(Wish::OnlyDecisions(true)),
-        "everything" => TypedMeaning::Wish(Wish::OnlyDecisions(false)),
+        "hush" | "quiet" => TypedMeaning::Request(ListeningRequest::Hush),
+        "skip" | "next" => TypedMeaning::Request(ListeningRequest::Skip),
+        "slower" => TypedMeaning::Request(ListeningRequest::Pace(Pace::Slower)),
+        "faster" => TypedMeaning::Request(ListeningRequest::Pace(Pace::Faster)),
+        "decisions" => TypedMeaning::Request(ListeningRequest::OnlyDecisions(true)),
+        "everything" => TypedMeaning::Request(ListeningRequest::OnlyDecisions(false)),
         "left" => TypedMeaning::Left,
         "away" => TypedMeaning::Away,
         "list" | "attention" => TypedMeaning::List,
@@ -93,15 +93,18 @@ mod tests {
 
     #[test]
     fn wishes_are_single_words_and_everything_else_is_words() {
-        assert_eq!(read("Repeat"), TypedMeaning::Wish(Wish::Repeat));
+        assert_eq!(read("Repeat"), TypedMeaning::Request(ListeningRequest::Repeat));
         assert_eq!(
             (read("back"), read("More")),
-            (TypedMeaning::Wish(Wish::Back), TypedMeaning::Wish(Wish::More))
+            (
+                TypedMeaning::Request(ListeningRequest::Back),
+                TypedMeaning::Request(ListeningRequest::More)
+            )
         );
         assert_eq!(read("2 more"), TypedMeaning::To(2, "more"));
-        assert_eq!(read("Faster "), TypedMeaning::Wish(Wish::Pace(Pace::Faster)));
-        assert_eq!(read("decisions"), TypedMeaning::Wish(Wish::OnlyDecisions(true)));
-        assert_eq!(read("last reply"), TypedMeaning::Wish(Wish::LastReply));
+        assert_eq!(read("Faster "), TypedMeaning::Request(ListeningRequest::Pace(Pace::Faster)));
+        assert_eq!(read("decisions"), TypedMeaning::Request(ListeningRequest::OnlyDecisions(true)));
+        assert_eq!(read("last reply"), TypedMeaning::Request(ListeningRequest::LastReply));
         assert_eq!((read("left"), read(" Away ")), (TypedMeaning::Left, TypedMeaning::Away));
         assert_eq!(read("left or right"), TypedMeaning::Words("left or right"));
         assert_eq!(read("quit"), TypedMeaning::Quit);
@@ -121,13 +124,13 @@ mod tests {
         assert_eq!(read("2 cancel it"), TypedMeaning::To(2, "cancel it"), "an answer");
         assert_eq!(
             (read("stop"), read("hush")),
-            (TypedMeaning::Stop, TypedMeaning::Wish(Wish::Hush))
+            (TypedMeaning::Stop, TypedMeaning::Request(ListeningRequest::Hush))
         );
     }
 
     #[test]
     fn a_rate_is_a_number_within_its_bounds() {
-        let rate = |rate| TypedMeaning::Wish(Wish::Pace(Pace::Rate(rate)));
+        let rate = |rate| TypedMeaning::Request(ListeningRequest::Pace(Pace::Rate(rate)));
         assert_eq!((read("rate 20"), read("Rate  -30 \n")), (rate(20), rate(-30)));
         assert_eq!((read("rate 500"), read("rate -99999999999")), (rate(100), rate(-100)));
         for words in ["rate", "rate of change", "rate 1 2", "rate 99999999999999999999", "rated 1"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aaep::event::human::ResponseKind;
 use aaep::{Payload, printable};
 use aaep_announce::words::exact;
-use aaep_announce::{AskNumber, HubNumber, Input, Wish, choice_letters};
+use aaep_announce::{AnnouncerInput, AskNumber, HubNumber, ListeningRequest, choice_letters};
 
 use super::meant::{AskDoubt, UnnumberedRefusal};
 use super::reports::DeviceReports;
@@ -28,9 +28,9 @@ impl ListeningRoom {
         match typed::read(&line.text) {
             TypedMeaning::Quit => return true,
             TypedMeaning::Nothing => {}
-            TypedMeaning::Wish(wish) => self.wish(wish),
+            TypedMeaning::Request(wish) => self.wish(wish),
             TypedMeaning::Stop => {
-                self.wish(Wish::Hush);
+                self.wish(ListeningRequest::Hush);
                 self.reply(typing::STOPPED);
             }
             TypedMeaning::Tell(words) => self.tell_agent(words),
@@ -77,7 +77,7 @@ impl ListeningRoom {
             let again = typing::question_again(typed);
             let text = format!("{} {NOTHING_ANSWERED} {hint}{again}", you_typed(&words));
             self.feedback(&text);
-            return self.tell_all(&Input::Wish(Wish::Question(typed)));
+            return self.tell_all(&AnnouncerInput::Request(ListeningRequest::Question(typed)));
         }
         let Some(number) = self.meant(&words, begun, false) else { return };
         let Some(waiting) = self.open.get(number) else { return };
@@ -89,17 +89,17 @@ impl ListeningRoom {
         self.feedback(&format!("{} {how} {NOTHING_ANSWERED}", you_typed(&words)));
     }
 
-    fn wish(&mut self, wish: Wish) {
-        if matches!(wish, Wish::Pace(_)) && !self.has_pace() {
+    fn wish(&mut self, wish: ListeningRequest) {
+        if matches!(wish, ListeningRequest::Pace(_)) && !self.has_pace() {
             return self.reply(typing::NO_PACE);
         }
-        self.tell_all(&Input::Wish(wish));
+        self.tell_all(&AnnouncerInput::Request(wish));
     }
 
     /// Tells the person something that they have just asked for.
     pub(super) fn reply(&mut self, text: &str) {
         for line in text.lines() {
-            self.tell_all(&Input::Requested(line));
+            self.tell_all(&AnnouncerInput::Requested(line));
         }
     }
 
@@ -146,7 +146,7 @@ impl ListeningRoom {
             Ok(meaning) if meaning.lets_happen() && !waiting.told.is_whole_at(begun, has_paced) => {
                 let what = typing::BEGUN_TOO_SOON;
                 let text = format!("{} {what} {NOTHING_ANSWERED}", you_typed(line));
-                self.tell_all(&Input::TooSoon { number, text: &text });
+                self.tell_all(&AnnouncerInput::TooSoon { number, text: &text });
             }
             Ok(meaning) => self.answer(number, meaning),
             Err(UnclearAnswer(why)) => self.feedback(&format!("{why} {NOTHING_ANSWERED}")),
@@ -155,7 +155,7 @@ impl ListeningRoom {
 
     /// Tells the result of a typed line, at once or not at all.
     fn feedback(&mut self, text: &str) {
-        self.tell_all(&Input::Feedback(text));
+        self.tell_all(&AnnouncerInput::Feedback(text));
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
     use std::time::Instant;
 
     use aaep_announce::device::{Device, Reporter, lines};
-    use aaep_announce::{Announcer, Order, Preferences, Report};
+    use aaep_announce::{Announcer, DeviceReport, Order, Preferences};
 
     use super::*;
     use crate::attention::file::NumbersFile;
@@ -248,7 +248,10 @@ mod tests {
         let reporter = Reporter::new(lines::NAME, reports.sender().clone());
         room.reply("Told.");
         let Ok(Order::Say(said)) = orders.try_recv() else { panic!("nothing is told") };
-        assert!(reporter.report(Report::Began(said.id)) && reporter.report(Report::Ended(said.id)));
+        assert!(
+            reporter.report(DeviceReport::Began(said.id))
+                && reporter.report(DeviceReport::Ended(said.id))
+        );
         // This would stop an utterance that is still being told.
         let line = TypedLine { text: "hush".to_owned(), begun: Instant::now() };
         {

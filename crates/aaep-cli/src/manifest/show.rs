@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use aaep::{LanguageTag, Manifest, TypePattern, Uri};
-use aaep_trust::fetch::Address;
+use aaep_trust::fetch::HttpAddress;
 use aaep_trust::keys::KeyRing;
 use aaep_trust::manifest::{
     self, Endpoint, JWKS_PATH, ManifestDescription, SigningReference, WELL_KNOWN_PATH,
@@ -130,7 +130,7 @@ fn build(
 
 fn reference(origin: &str, ring: Option<&KeyRing>) -> Result<SigningReference, CommandFailure> {
     let next = "Write --origin like https://example.org.";
-    let origin = Address::parse(origin)
+    let origin = HttpAddress::parse(origin)
         .map_err(|error| CommandFailure::new(error.to_string(), next))?
         .origin();
     let at = |path: &str| {

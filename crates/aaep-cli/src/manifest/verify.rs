@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use aaep_trust::fetch::{Address, Client};
+use aaep_trust::fetch::{Client, HttpAddress};
 use aaep_trust::keys::{Jwks, Thumbprint};
 use aaep_trust::manifest::{
-    Expected, PinError, PinStore, Unverified, Verified, VerifyError, WELL_KNOWN_PATH,
+    Expected, PinError, PinStore, Unverified, VerifiedManifest, VerifyError, WELL_KNOWN_PATH,
 };
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub(super) struct ManifestVerifyOptions {
 /// The result of the verification.
 enum ManifestVerdict {
     /// The manifest is valid.
-    Valid(Box<Verified>, KeyTrust),
+    Valid(Box<VerifiedManifest>, KeyTrust),
     Invalid(VerifyError),
 }
 
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &ManifestVerifyOptions) -> Result<ExitCode, Command
     match (&outcome, arguments.json) {
         (ManifestVerdict::Valid(verified, trust), true) => tell(&valid_json(verified, *trust))?,
         (ManifestVerdict::Valid(verified, trust), false) => {
-            tell_valid(arguments, verified, *trust)?
+            tell_valid(arguments, verified, *trust)?;
         }
         (ManifestVerdict::Invalid(error), true) => {
             let (code, text) = (error.code(), error.to_string());
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &ManifestVerifyOptions) -> Result<ExitCode, Command
 }
 
 fn check(arguments: &ManifestVerifyOptions) -> Result<ManifestVerdict, CommandFailure> {
-    let address = Address::parse_or_host(&arguments.url, WELL_KNOWN_PATH).map_err(|error| {
+    let address = HttpAddress::parse_or_host(&arguments.url, WELL_KNOWN_PATH).map_err(|error| {
         CommandFailure::new(error.to_string(), "More: aaep manifest verify --help")
     })?;
     let mut pins = open_pins(arguments)?;
@@ -151,7 +151,7 @@ fn pin_failure(error: &PinError) -> CommandFailure {
 
 fn fetch(
     client: &Client,
-    from: &Address,
+    from: &HttpAddress,
     what: &str,
     wanted: &str,
 ) -> Result<Vec<u8>, CommandFailure> {
@@ -163,18 +163,19 @@ fn fetch(
 /// The address of the keys: the one that the user names, or the manifest's if it has the same origin.
 fn keys_address(
     arguments: &ManifestVerifyOptions,
-    manifest: &Address,
+    manifest: &HttpAddress,
     unverified: &Unverified,
-) -> Result<Address, CommandFailure> {
+) -> Result<HttpAddress, CommandFailure> {
     if let Some(text) = &arguments.jwks {
         let next = "Write --jwks like https://example.org/keys.json.";
-        return Address::parse(text).map_err(|error| CommandFailure::new(error.to_string(), next));
+        return HttpAddress::parse(text)
+            .map_err(|error| CommandFailure::new(error.to_string(), next));
     }
     let Some(named) = unverified.jwks_uri() else {
         let what = "the manifest does not say where its keys are";
         return Err(CommandFailure::new(what, "Say where with --jwks URL."));
     };
-    match Address::parse(named) {
+    match HttpAddress::parse(named) {
         Ok(address) if address.origin() == manifest.origin() => Ok(address),
         Ok(address) => Err(CommandFailure::new(
             format!("the manifest has its keys at another place, {address}"),
@@ -189,7 +190,7 @@ fn keys_address(
 
 fn tell_valid(
     arguments: &ManifestVerifyOptions,
-    verified: &Verified,
+    verified: &VerifiedManifest,
     trust: KeyTrust,
 ) -> Result<(), CommandFailure> {
     let manifest = &verified.manifest;
@@ -221,7 +222,7 @@ fn short(name: &str) -> String {
     format!("\"{}\"", aaep::printable(&cut))
 }
 
-fn valid_json(verified: &Verified, trust: KeyTrust) -> String {
+fn valid_json(verified: &VerifiedManifest, trust: KeyTrust) -> String {
     json!({
         "valid": true,
         "code": "valid",

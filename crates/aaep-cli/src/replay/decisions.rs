@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use aaep::extension::Delivery;
 use aaep::{Payload, ReplyToken};
-use aaep_announce::{Kind, Utterance};
+use aaep_announce::{Utterance, UtteranceKind};
 use serde_json::{Value, json};
 
 use super::history::{HistoryEvent, HistoryStart, MAX_TOLD, ReplayHistory};
@@ -53,8 +53,9 @@ pub(super) fn decisions(
     };
     history.tell(session, &HistoryStart::Beginning, |row, said| {
         if let Some(reply_token) = question_of(row) {
-            let is_open = said.iter().any(|it| it.kind == Kind::Notice);
-            let Some(utterance) = said.into_iter().find(|it| it.kind == Kind::Question) else {
+            let is_open = said.iter().any(|it| it.kind == UtteranceKind::Notice);
+            let Some(utterance) = said.into_iter().find(|it| it.kind == UtteranceKind::Question)
+            else {
                 return;
             };
             let (unix_us, turn, is_included) = (row.unix_us, row.turn, from.includes(row));
@@ -76,7 +77,7 @@ pub(super) fn decisions(
         let resolution = Delivery::of(&row.event).and_then(|it| it.resolution);
         let token = resolution.map(|it| it.reply_token);
         let at = pending.iter().position(|it| Some(&it.reply_token) == token.as_ref());
-        let settled = said.iter().find(|it| it.kind == Kind::Settled);
+        let settled = said.iter().find(|it| it.kind == UtteranceKind::Settled);
         let question = at.and_then(|at| pending.remove(at));
         if let (Some(question), Some(settled)) = (question, settled)
             && (question.is_included || from.includes(row))

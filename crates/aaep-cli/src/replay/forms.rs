@@ -2,7 +2,7 @@
 
 use aaep::{Payload, printable};
 use aaep_announce::words::exact;
-use aaep_announce::{Kind, Utterance};
+use aaep_announce::{Utterance, UtteranceKind};
 use jiff::tz::TimeZone;
 use serde_json::json;
 
@@ -166,7 +166,7 @@ impl ReplayContext {
         let said = reply.parts(style).into_iter().enumerate().map(|(at, words)| {
             let words = if at == 0 { with_name(session, &words) } else { words };
             let language = reply.language.clone();
-            let utterance = Utterance { kind: Kind::Reply, language, ..notice(&words) };
+            let utterance = Utterance { kind: UtteranceKind::Reply, language, ..notice(&words) };
             SpokenUtterance { unix_us: reply.unix_us, turn: reply.turn, utterance }
         });
         Ok(self.lines(session, said, 0))
@@ -265,7 +265,7 @@ impl ReplayContext {
         all.extend(turns.into_iter().map(|(things, unix_us, mut said)| {
             let ended: String = said.utterance.words.chars().take(MAX_TURN_WORDS).collect();
             let (turn, things) = (said.turn, count(things, "thing"));
-            said.utterance.kind = Kind::Notice;
+            said.utterance.kind = UtteranceKind::Notice;
             said.utterance.words =
                 format!("Turn {turn}, {}, {things}. Its end: {ended}", self.when(unix_us));
             ReplayedUtterance::of(session, unix_us, turn, said.utterance)
@@ -357,7 +357,7 @@ impl ReplayContext {
             let SpokenUtterance { unix_us, turn, mut utterance } = said;
             let mut told = ReplayedUtterance::of(session, unix_us, turn, utterance.clone());
             let is_late = last_us.is_none_or(|last: i64| unix_us.saturating_sub(last) >= PAUSE_US);
-            if is_late || utterance.kind == Kind::Question {
+            if is_late || utterance.kind == UtteranceKind::Question {
                 utterance.words = self.at(unix_us, &utterance.words);
                 last_us = Some(unix_us);
                 told.utterance = utterance;

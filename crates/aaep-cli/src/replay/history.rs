@@ -6,7 +6,9 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use aaep::{Event, Message, Mode, SessionId, printable};
-use aaep_announce::{Answered, By, Kind, Preferences, Transcript, Utterance, Weight};
+use aaep_announce::{
+    Answered, AnsweredBy, Preferences, Transcript, Utterance, UtteranceKind, Weight,
+};
 use serde_json::Value;
 
 use super::place::ListeningPlace;
@@ -245,7 +247,7 @@ impl ReplayHistory {
 pub(super) fn notice(words: &str) -> Utterance {
     Utterance {
         id: 0,
-        kind: Kind::Notice,
+        kind: UtteranceKind::Notice,
         weight: Weight::Normal,
         words: words.to_owned(),
         language: None,
@@ -256,11 +258,11 @@ pub(super) fn notice(words: &str) -> Utterance {
     }
 }
 
-fn by(answer: &ArchivedAnswer) -> By {
+fn by(answer: &ArchivedAnswer) -> AnsweredBy {
     match (answer.is_automatic, answer.by_you) {
-        (true, _) => By::Rule,
-        (false, true) => By::You,
-        (false, false) => By::Elsewhere,
+        (true, _) => AnsweredBy::Rule,
+        (false, true) => AnsweredBy::You,
+        (false, false) => AnsweredBy::Elsewhere,
     }
 }
 

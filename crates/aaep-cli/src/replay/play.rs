@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use aaep::{LanguageTag, printable};
-use aaep_announce::{Kind, Order, Report, Utterance, UtteranceId};
+use aaep_announce::{DeviceReport, Order, Utterance, UtteranceId, UtteranceKind};
 use serde_json::{Value, json};
 
 use crate::archive::ArchivedSession;
@@ -57,7 +57,7 @@ impl ReplayedUtterance {
     /// An utterance about the replay itself.
     pub(super) fn about(words: &str) -> Self {
         let utterance = super::history::notice(words);
-        let json = json!({ "kind": Kind::Notice.word(), "words": printable(words) });
+        let json = json!({ "kind": UtteranceKind::Notice.word(), "words": printable(words) });
         ReplayedUtterance { utterance, json }
     }
 }
@@ -144,28 +144,30 @@ impl DevicePlayer {
         self.saying.as_ref().is_some_and(|it| it.id == id)
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: DeviceReport) {
         match report {
-            Report::Ended(id) | Report::Shown(id) | Report::Cut(id) if self.is_saying(id) => {
+            DeviceReport::Ended(id) | DeviceReport::Shown(id) | DeviceReport::Cut(id)
+                if self.is_saying(id) =>
+            {
                 self.saying = None;
             }
-            Report::Hush => {
+            DeviceReport::Hush => {
                 self.rest.clear();
                 self.saying = None;
                 // A device that hangs is quiet, too.
                 let _ = self.channel.device.tell(Order::Stop);
             }
-            Report::Repeat => {
+            DeviceReport::Repeat => {
                 if let Some(saying) = self.saying.take() {
                     self.rest.push_front(saying);
                     let _ = self.channel.device.tell(Order::Stop);
                 }
             }
-            Report::Trouble(why) => {
+            DeviceReport::Trouble(why) => {
                 console::say(&format!("About {}: {why}", self.channel.device.name()));
                 self.has_failed = true;
             }
-            Report::Notice(what) => {
+            DeviceReport::Notice(what) => {
                 console::say(&format!("About {}: {what}", self.channel.device.name()));
             }
             // Nothing in a replay can be answered.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use aaep::event::action::OutputStreaming;
 use aaep::{LanguageTag, OutputId};
-use aaep_announce::words::{End, Stream, Style, split};
+use aaep_announce::words::{PieceEnd, Stream, Style, split};
 
 /// How many bytes of a reply are kept.
 const MAX_REPLY: usize = 1 << 20;
@@ -86,7 +86,7 @@ impl AgentReply {
         while !rest.is_empty() {
             let piece = head(rest, PIECE);
             rest = rest.get(piece.len()..).unwrap_or_default();
-            let end = if rest.is_empty() { End::Completion } else { End::Anywhere };
+            let end = if rest.is_empty() { PieceEnd::Completion } else { PieceEnd::Anywhere };
             let more = stream.push(piece, end);
             if !words.is_empty() && !more.is_empty() {
                 words.push(' ');

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use aaep_hub::server::{Config, Given};
-use aaep_transport::local::{BindError, LocalDoor, bind_path};
+use aaep_hub::server::{Given, HubConfig};
+use aaep_transport::local::{LocalBindError, LocalDoor, bind_path};
 use listenfd::ListenFd;
 
 use crate::console::{CommandFailure, complain};
 
 /// All of these sockets. Must be called within a tokio runtime.
-pub(super) fn given(config: &Config, flag: Option<&Path>) -> Result<Vec<Given>, CommandFailure> {
+pub(super) fn given(config: &HubConfig, flag: Option<&Path>) -> Result<Vec<Given>, CommandFailure> {
     let mut given = from_system()?;
     if !given.iter().any(|it| matches!(it, Given::Local(_))) {
         given.extend(local(config, flag.or(config.hub.socket.as_deref()))?.map(Given::Local));
@@ -41,7 +41,7 @@ fn from_system() -> Result<Vec<Given>, CommandFailure> {
 
 /// Opens the local socket. Unless one is named, it is the usual one if that is free: a second hub of the same person
 /// runs without it.
-fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, CommandFailure> {
+fn local(config: &HubConfig, wish: Option<&Path>) -> Result<Option<LocalDoor>, CommandFailure> {
     let for_others = !config.access.users.is_empty();
     if let Some(path) = wish {
         let is_none = path.as_os_str() == "none";
@@ -50,7 +50,7 @@ fn local(config: &Config, wish: Option<&Path>) -> Result<Option<LocalDoor>, Comm
     }
     let opened = match bind_path(&config.hub.agent_id) {
         Ok(path) => LocalDoor::bind(&path, for_others).map_err(|error| match error {
-            BindError::InUse(path) => {
+            LocalBindError::InUse(path) => {
                 let path = path.to_string_lossy().into_owned();
                 format!("Another hub has the socket {}.", aaep::printable(&path))
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId};
 use aaep_hub::audit::Entry;
-use aaep_hub::store::{Change, Retention, Store};
+use aaep_hub::store::{Retention, Store, StoreChange};
 
 /// Text that would clear a terminal and turn it around, if it came through.
 pub(crate) const NASTY: &str = "\u{1b}[2J\u{202e}\u{9b}";
@@ -41,8 +41,8 @@ pub(crate) fn open(folder: &Path) -> Store {
 pub(crate) fn write(folder: &Path) {
     let mut store = open(folder);
     let mut changes = vec![
-        Change::Agent { key: 1, name: "builder".to_owned() },
-        Change::Agent { key: 2, name: format!("mean{NASTY}") },
+        StoreChange::Agent { key: 1, name: "builder".to_owned() },
+        StoreChange::Agent { key: 2, name: format!("mean{NASTY}") },
     ];
     let events = [
         r#"{"type":"aaep:agent.session.started","summary_normal":"The build begins."}"#.to_owned(),
@@ -55,12 +55,13 @@ pub(crate) fn write(folder: &Path) {
     let words = serde_json::json!({ "type": format!("x:{NASTY}"), "summary_normal": NASTY });
     changes.push(event(10, "sess_runs", 2, &words.to_string()));
     changes.push(event(11, "sess_runs", 2, "not JSON \u{1b}"));
-    changes.push(Change::SessionEnded { session_id: session("sess_done"), unix_us: moment(20) });
+    changes
+        .push(StoreChange::SessionEnded { session_id: session("sess_done"), unix_us: moment(20) });
     changes.extend([
         entry("asked", "builder", "waits", "Delete the database?"),
         entry("reply", "Ada", "reject", "Never"),
         entry("settled", "Ada", "reject", NASTY),
-        Change::Audit(Entry {
+        StoreChange::Audit(Entry {
             unix_us: moment(30),
             kind: "asked",
             session_id: Some(session("sess_runs")),
@@ -77,8 +78,8 @@ pub(crate) fn session(id: &str) -> SessionId {
     SessionId::parse(id).expect("an id")
 }
 
-fn event(order: u64, session_id: &str, agent: u64, json: &str) -> Change {
-    Change::Event {
+fn event(order: u64, session_id: &str, agent: u64, json: &str) -> StoreChange {
+    StoreChange::Event {
         order,
         session_id: session(session_id),
         event_id: EventId::parse(&format!("evt_{order}")).expect("digits"),
@@ -91,8 +92,8 @@ fn event(order: u64, session_id: &str, agent: u64, json: &str) -> Change {
     }
 }
 
-fn entry(kind: &'static str, who: &str, outcome: &str, words: &str) -> Change {
-    Change::Audit(Entry {
+fn entry(kind: &'static str, who: &str, outcome: &str, words: &str) -> StoreChange {
+    StoreChange::Audit(Entry {
         unix_us: moment(25),
         kind,
         session_id: Some(session("sess_done")),

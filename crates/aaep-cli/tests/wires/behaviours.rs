@@ -1,6 +1,6 @@
 //! What a subscriber lives through, on any wire.
 
-use aaep_transport::link::{LinkEnd, Resume};
+use aaep_transport::link::{LinkEnd, LinkResume};
 use serde_json::{Value, json};
 
 use crate::world::{Subscriber, Wire, World, merge, question, request};
@@ -252,7 +252,7 @@ pub(crate) async fn a_cut_loses_nothing<W: Wire>() {
     let (subscription_id, last) = (subscriber.subscription_id.clone(), heard.last().cloned());
     drop(subscriber);
     let resume =
-        Resume { subscription_id: Some(subscription_id.clone()), last_event_id: last.clone() };
+        LinkResume { subscription_id: Some(subscription_id.clone()), last_event_id: last.clone() };
     let mut subscriber = back::<W>(&world, resume, &subscription_id, last.as_deref()).await;
     world.publish("progress.updated", progress(20)).await;
     while heard.len() < 21 {
@@ -266,7 +266,7 @@ pub(crate) async fn a_cut_loses_nothing<W: Wire>() {
 /// Somebody who was cut off is back, in the way that the wire has for that.
 async fn back<W: Wire>(
     world: &World,
-    resume: Resume,
+    resume: LinkResume,
     subscription_id: &str,
     last: Option<&str>,
 ) -> Subscriber {

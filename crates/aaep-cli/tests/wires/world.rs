@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use aaep_transport::link::{DialOptions, Link, LinkEnd, Resume, Target, dial};
+use aaep_transport::link::{DialOptions, Link, LinkEnd, LinkResume, Target, dial};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// The same, going on where it left off.
-    pub(crate) async fn listen_with<W: Wire>(&self, resume: Option<Resume>) -> Subscriber {
+    pub(crate) async fn listen_with<W: Wire>(&self, resume: Option<LinkResume>) -> Subscriber {
         let target = Target::parse(&W::target(self)).expect("a target");
         let options = DialOptions { resume, ..DialOptions::default() };
         let link = dial(&target, &options).await.expect("a link");

@@ -21,13 +21,15 @@ use super::{AudienceMember, Engine, MemberPresence};
 use crate::ask::PendingAsk;
 use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
-use crate::io::{AgentTags, Audit, Author, Hears, Output, Principal, ReplyRefusal, Resolution};
+use crate::io::{
+    AgentTags, Audit, Author, HearingScope, Output, PrincipalNumber, ReplyRefusal, Resolution,
+};
 use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
 
 pub(crate) use late::SubscriberAsks;
 pub(super) use time::AskTimeRequest;
-pub use waiting::WaitingAsk;
+pub use waiting::OpenAskView;
 
 impl Engine {
     /// Opens an ask. Everyone hears that there is one; subscribers that can answer receive the ask itself. If nobody
@@ -61,7 +63,7 @@ impl Engine {
     pub(super) fn able_to_answer(
         &self,
         is_confirmation: bool,
-        asks: Principal,
+        asks: PrincipalNumber,
         tags: &AgentTags,
     ) -> impl Iterator<Item = SubscriberKey> {
         let audiences = self.audiences.values();
@@ -175,7 +177,7 @@ impl Engine {
     pub(super) fn confirm(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         reply: &ConfirmationReply,
         out: &mut Vec<Output>,
     ) {
@@ -191,7 +193,7 @@ impl Engine {
     pub(super) fn clarify(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         reply: &ClarificationReply,
         out: &mut Vec<Output>,
     ) {
@@ -207,7 +209,7 @@ impl Engine {
     fn reply(
         &mut self,
         now: Now,
-        (principal, decided_by): (Principal, Option<&str>),
+        (principal, decided_by): (PrincipalNumber, Option<&str>),
         (subscription, token): (&SubscriptionId, &ReplyToken),
         decide: impl FnOnce(&PendingAsk) -> Result<Resolution, ReplyRefusal>,
         out: &mut Vec<Output>,
@@ -225,7 +227,7 @@ impl Engine {
     fn check_reply(
         &self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         subscription: &SubscriptionId,
         token: &ReplyToken,
     ) -> Result<&PendingAsk, ReplyRefusal> {
@@ -337,7 +339,7 @@ impl Engine {
     pub(super) fn withdraw(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         token: &ReplyToken,
         out: &mut Vec<Output>,
     ) {
@@ -399,7 +401,12 @@ impl AudienceMember {
     }
 }
 
-fn can_answer(terms: &Terms, hears: &Hears, is_confirmation: bool, tags: &AgentTags) -> bool {
+fn can_answer(
+    terms: &Terms,
+    hears: &HearingScope,
+    is_confirmation: bool,
+    tags: &AgentTags,
+) -> bool {
     let is_able =
         if is_confirmation { terms.confirmation_reply } else { terms.clarification_reply };
     is_able && hears.includes(tags)

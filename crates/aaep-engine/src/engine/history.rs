@@ -10,10 +10,10 @@ use aaep::Envelope;
 
 use super::{Engine, EngineSession, MAX_PRODUCER_BYTES, MAX_SESSION_EVENTS};
 use crate::audience::{
-    Hears, HistoryEntry, PastEvents, SessionKey, TextKey, is_before_ask, text_key,
+    HearingScope, HistoryEntry, PastEvents, SessionKey, TextKey, is_before_ask, text_key,
 };
 use crate::clock::Now;
-use crate::io::{AgentTags, Principal};
+use crate::io::{AgentTags, PrincipalNumber};
 
 /// How many bytes sessions take besides their histories.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,9 @@ struct PrincipalHolding {
 #[derive(Debug, Default)]
 pub(crate) struct HistoryHoldings {
     bytes: usize,
-    held: BTreeMap<Principal, PrincipalHolding>,
+    held: BTreeMap<PrincipalNumber, PrincipalHolding>,
     /// The principals by how much they hold, largest last.
-    by_bytes: BTreeSet<(usize, Principal)>,
+    by_bytes: BTreeSet<(usize, PrincipalNumber)>,
     /// The newest dropped events of sessions that are in memory.
     dropped: NewestByTags,
     /// The newest events of sessions that left memory completely without being deleted.
@@ -68,7 +68,7 @@ impl NewestByTags {
         *newest = order.max(*newest);
     }
 
-    fn heard(&self, hears: &Hears) -> Option<u64> {
+    fn heard(&self, hears: &HearingScope) -> Option<u64> {
         let wanted = self.by_tags.iter().filter(|(tags, _)| hears.includes(tags));
         wanted.map(|(_, order)| *order).max().max(self.other)
     }
@@ -79,7 +79,7 @@ impl HistoryHoldings {
         self.bytes
     }
 
-    fn change(&mut self, owner: Principal, change: impl FnOnce(&mut PrincipalHolding)) {
+    fn change(&mut self, owner: PrincipalNumber, change: impl FnOnce(&mut PrincipalHolding)) {
         let holding = self.held.entry(owner).or_default();
         let before = holding.bytes;
         change(holding);
@@ -94,7 +94,7 @@ impl HistoryHoldings {
         }
     }
 
-    fn hold(&mut self, owner: Principal, entry: &HistoryEntry) {
+    fn hold(&mut self, owner: PrincipalNumber, entry: &HistoryEntry) {
         self.change(owner, |holding| {
             holding.bytes += entry.weight;
             holding.events.insert(entry.order, entry.session);
@@ -102,7 +102,7 @@ impl HistoryHoldings {
     }
 
     /// Updates what a session takes besides its history.
-    fn count_own(&mut self, owner: Principal, before: OwnBytes, after: OwnBytes) {
+    fn count_own(&mut self, owner: PrincipalNumber, before: OwnBytes, after: OwnBytes) {
         self.change(owner, |holding| {
             let own = &mut holding.own;
             own.needed = own.needed.saturating_sub(before.needed) + after.needed;
@@ -112,18 +112,18 @@ impl HistoryHoldings {
     }
 
     /// How many bytes the rules need for the sessions of a principal.
-    pub(super) fn needed_bytes(&self, owner: Principal) -> usize {
+    pub(super) fn needed_bytes(&self, owner: PrincipalNumber) -> usize {
         self.held.get(&owner).map_or(0, |holding| holding.own.needed)
     }
 
     /// The principal that holds most, among those with events that can be dropped.
-    fn largest(&self) -> Option<Principal> {
+    fn largest(&self) -> Option<PrincipalNumber> {
         let has_events =
-            |owner: &Principal| self.held.get(owner).is_some_and(|it| !it.events.is_empty());
+            |owner: &PrincipalNumber| self.held.get(owner).is_some_and(|it| !it.events.is_empty());
         self.by_bytes.iter().rev().map(|(_, owner)| *owner).find(has_events)
     }
 
-    fn release(&mut self, owner: Principal, entry: &HistoryEntry) {
+    fn release(&mut self, owner: PrincipalNumber, entry: &HistoryEntry) {
         self.change(owner, |holding| {
             holding.bytes = holding.bytes.saturating_sub(entry.weight);
             holding.events.remove(&entry.order);
@@ -256,7 +256,7 @@ impl Engine {
 
     /// Drops the oldest events beyond the budget: first those of this principal beyond its share, then those
     /// of the principal that holds most.
-    pub(super) fn trim_history(&mut self, owner: Principal) {
+    pub(super) fn trim_history(&mut self, owner: PrincipalNumber) {
         let share = self.config.memory_bytes_per_principal.min(self.history_bytes());
         let held = |engine: &Engine| engine.holdings.held.get(&owner).map_or(0, |it| it.bytes);
         while held(self) > share && self.drop_oldest_held(owner) {}
@@ -268,7 +268,7 @@ impl Engine {
         }
     }
 
-    fn drop_oldest_held(&mut self, owner: Principal) -> bool {
+    fn drop_oldest_held(&mut self, owner: PrincipalNumber) -> bool {
         let oldest = self.holdings.held.get(&owner).and_then(|it| it.events.first_key_value());
         let Some((_, session)) = oldest.map(|(order, session)| (*order, *session)) else {
             return false;
@@ -299,7 +299,7 @@ impl Engine {
 
     /// The global order after the newest event of the sessions that left memory completely, among those that
     /// are heard.
-    pub(super) fn gone_before(&self, hears: &Hears) -> u64 {
+    pub(super) fn gone_before(&self, hears: &HearingScope) -> u64 {
         self.holdings.gone.heard(hears).map_or(0, |order| order + 1)
     }
 
@@ -330,12 +330,12 @@ impl Engine {
     }
 
     /// The histories are complete from this global order on, which is never before `from`.
-    pub(super) fn past_from(&self, hears: &Hears, from: u64) -> u64 {
+    pub(super) fn past_from(&self, hears: &HearingScope, from: u64) -> u64 {
         self.holdings.dropped.heard(hears).map_or(from, |dropped| from.max(dropped + 1))
     }
 
     /// What the histories have of the sessions that are heard, never from before `from`.
-    pub(super) fn past(&self, hears: &Hears, from: u64) -> PastEvents<'_> {
+    pub(super) fn past(&self, hears: &HearingScope, from: u64) -> PastEvents<'_> {
         let from = self.past_from(hears, from);
         let mut past = PastEvents { from, chunks: Vec::new(), entries: Vec::new(), is_exact: true };
         for session in self.sessions.values().filter(|session| hears.includes(&session.tags)) {

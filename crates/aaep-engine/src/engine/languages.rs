@@ -4,7 +4,7 @@
 use aaep::{Event, LanguageTag, Payload};
 
 use super::Engine;
-use crate::io::Principal;
+use crate::io::PrincipalNumber;
 
 /// How many languages are offered at most, and how many of them one principal may introduce.
 const MAX_LANGUAGES: usize = 32;
@@ -12,7 +12,7 @@ const MAX_LANGUAGES_EACH: usize = 8;
 
 impl Engine {
     /// Offers the languages of an event to later subscriptions.
-    pub(super) fn note_languages(&mut self, principal: Principal, event: &Event) {
+    pub(super) fn note_languages(&mut self, principal: PrincipalNumber, event: &Event) {
         let hints = event.envelope.localization_hints.as_ref();
         let own = hints.and_then(|hints| hints.primary_language.as_ref());
         let chunk = match &event.payload {
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    fn note_language(&mut self, principal: Principal, language: &LanguageTag) {
+    fn note_language(&mut self, principal: PrincipalNumber, language: &LanguageTag) {
         let offered = &mut self.config.offer.languages;
         if offered.contains(language) || offered.len() >= MAX_LANGUAGES {
             return;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::audience::Audience;
-use crate::io::Principal;
+use crate::io::PrincipalNumber;
 use crate::terms::AudienceKey;
 
 /// The share of one principal, in units fine enough to be divided.
@@ -15,7 +15,7 @@ const SHARE: u64 = 1 << 20;
 /// How many connected subscribers each principal has in each audience.
 #[derive(Debug, Default)]
 pub(crate) struct LogSpace {
-    listening: BTreeMap<Principal, BTreeMap<AudienceKey, usize>>,
+    listening: BTreeMap<PrincipalNumber, BTreeMap<AudienceKey, usize>>,
 }
 
 impl LogSpace {
@@ -29,7 +29,7 @@ impl LogSpace {
     fn change(
         &mut self,
         audiences: &mut BTreeMap<AudienceKey, Audience>,
-        principal: Principal,
+        principal: PrincipalNumber,
         change: impl FnOnce(&mut BTreeMap<AudienceKey, usize>),
     ) {
         let own = self.listening.entry(principal).or_default();
@@ -58,7 +58,7 @@ impl LogSpace {
 
 impl Engine {
     /// Counts a subscriber that connected to this audience.
-    pub(super) fn claim_log_space(&mut self, principal: Principal, key: &AudienceKey) {
+    pub(super) fn claim_log_space(&mut self, principal: PrincipalNumber, key: &AudienceKey) {
         let log_bytes = self.log_bytes();
         let Engine { log_space, audiences, .. } = self;
         log_space.change(audiences, principal, |own| *own.entry(key.clone()).or_default() += 1);
@@ -82,7 +82,7 @@ impl Engine {
 
     /// Counts a subscriber that disconnected from this audience. Without connected subscribers, an audience
     /// costs nothing.
-    pub(super) fn release_log_space(&mut self, principal: Principal, key: &AudienceKey) {
+    pub(super) fn release_log_space(&mut self, principal: PrincipalNumber, key: &AudienceKey) {
         let Engine { log_space, audiences, next_order, .. } = self;
         log_space.change(audiences, principal, |own| {
             if let Some(count) = own.get_mut(key) {

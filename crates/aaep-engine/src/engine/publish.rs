@@ -14,7 +14,7 @@ use super::{Engine, EngineSession, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US, 
 use crate::ask::{is_default_safe, question};
 use crate::audience::{HistoryEntry, SessionKey, cut};
 use crate::clock::Now;
-use crate::io::{AgentTags, Author, Output, Principal, Record, Refusal};
+use crate::io::{AgentTags, Author, Output, PrincipalNumber, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
 use crate::weight::weight_of_json;
 use words::send_normal;
@@ -27,7 +27,7 @@ impl Engine {
     pub(super) fn publish(
         &mut self,
         now: Now,
-        (principal, tags): (Principal, AgentTags),
+        (principal, tags): (PrincipalNumber, AgentTags),
         mut event: Event,
         out: &mut Vec<Output>,
     ) {
@@ -70,7 +70,7 @@ impl Engine {
     fn admit(
         &mut self,
         now: Now,
-        (principal, tags): (Principal, AgentTags),
+        (principal, tags): (PrincipalNumber, AgentTags),
         event: &Event,
     ) -> Result<(SessionKey, Admitted), Refusal> {
         if self.event_ids.contains_key(&event.envelope.event_id) {

@@ -14,13 +14,15 @@ use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
 use super::subscribers::NewSubscriber;
-use super::{Config, Engine, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms};
+use super::{
+    Engine, EngineConfig, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms,
+};
 use crate::ask::{PendingAsk, question};
 use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
 use crate::ids::IdGenerator;
 use crate::io::{
-    AgentTags, AskTimeRecord, Author, Output, Principal, Record, Resolution, Subscription,
+    AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Resolution, Subscription,
 };
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms::{self, Door};
@@ -38,7 +40,7 @@ pub enum Replayed {
 
 /// What was stored.
 #[derive(Debug, Clone, Default)]
-pub struct Recovered {
+pub struct RecoveredState {
     /// The events of all sessions, in the order in which they were recorded. Running sessions must be
     /// complete; ended ones may lack events.
     pub records: Vec<Record>,
@@ -66,7 +68,11 @@ impl Engine {
     /// # Panics
     ///
     /// If the offer names no language: the first one is the primary one.
-    pub fn recover(config: Config, now: Now, mut recovered: Recovered) -> (Self, Vec<Output>) {
+    pub fn recover(
+        config: EngineConfig,
+        now: Now,
+        mut recovered: RecoveredState,
+    ) -> (Self, Vec<Output>) {
         let records = std::mem::take(&mut recovered.records);
         Engine::recover_from(config, now, records.into_iter().map(Replayed::Record), recovered)
     }
@@ -77,10 +83,10 @@ impl Engine {
     ///
     /// If the offer names no language: the first one is the primary one.
     pub fn recover_from(
-        config: Config,
+        config: EngineConfig,
         now: Now,
         events: impl IntoIterator<Item = Replayed>,
-        recovered: Recovered,
+        recovered: RecoveredState,
     ) -> (Self, Vec<Output>) {
         let mut engine = Engine::new(config);
         engine.ids = IdGenerator::after_stop(engine.config.seed, now.unix_us);
@@ -195,7 +201,7 @@ impl Engine {
     /// missing takes no more events.
     fn session_of(
         &mut self,
-        (principal, tags): (Principal, AgentTags),
+        (principal, tags): (PrincipalNumber, AgentTags),
         event: &Event,
     ) -> SessionKey {
         let id = &event.envelope.session_id;

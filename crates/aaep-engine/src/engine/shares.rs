@@ -10,7 +10,7 @@ use aaep::{Event, ReplyToken};
 
 use super::{Engine, MAX_OPEN_ASKS, MAX_SESSIONS, MAX_USED_TOKENS};
 use crate::audience::SessionKey;
-use crate::io::{Principal, Refusal};
+use crate::io::{PrincipalNumber, Refusal};
 use crate::weight::weight;
 
 /// How many used tokens of one principal are remembered.
@@ -29,10 +29,10 @@ struct PrincipalShare {
 
 /// What each principal takes.
 #[derive(Debug, Default)]
-pub(crate) struct SharesByPrincipal(BTreeMap<Principal, PrincipalShare>);
+pub(crate) struct SharesByPrincipal(BTreeMap<PrincipalNumber, PrincipalShare>);
 
 impl SharesByPrincipal {
-    fn of(&self, principal: Principal) -> PrincipalShare {
+    fn of(&self, principal: PrincipalNumber) -> PrincipalShare {
         self.0.get(&principal).copied().unwrap_or_default()
     }
 
@@ -40,7 +40,7 @@ impl SharesByPrincipal {
         self.0.values().map(|share| share.sessions).sum()
     }
 
-    fn change(&mut self, principal: Principal, change: impl FnOnce(&mut PrincipalShare)) {
+    fn change(&mut self, principal: PrincipalNumber, change: impl FnOnce(&mut PrincipalShare)) {
         let share = self.0.entry(principal).or_default();
         change(share);
         if *share == PrincipalShare::default() {
@@ -53,7 +53,7 @@ impl SharesByPrincipal {
 #[derive(Debug, Default)]
 pub(crate) struct UsedTokens {
     known: BTreeSet<ReplyToken>,
-    by_principal: BTreeMap<Option<Principal>, VecDeque<ReplyToken>>,
+    by_principal: BTreeMap<Option<PrincipalNumber>, VecDeque<ReplyToken>>,
 }
 
 impl UsedTokens {
@@ -62,7 +62,7 @@ impl UsedTokens {
     }
 
     /// Marks a token as used. `principal` is the one that asked, if known.
-    pub(super) fn add(&mut self, principal: Option<Principal>, token: &ReplyToken) {
+    pub(super) fn add(&mut self, principal: Option<PrincipalNumber>, token: &ReplyToken) {
         if !self.known.insert(token.clone()) {
             return;
         }
@@ -87,7 +87,7 @@ impl Engine {
     /// Whether a principal may open one more ask.
     pub(super) fn check_ask_share(
         &self,
-        principal: Principal,
+        principal: PrincipalNumber,
         event: &Event,
     ) -> Result<(), Refusal> {
         let share = self.shares.of(principal);
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// Whether a principal may begin one more session.
-    pub(super) fn check_session_share(&self, principal: Principal) -> Result<(), Refusal> {
+    pub(super) fn check_session_share(&self, principal: PrincipalNumber) -> Result<(), Refusal> {
         let share = self.shares.of(principal);
         if share.sessions >= self.config.sessions_per_principal {
             return Err(Refusal::OverShare("running sessions"));
@@ -118,7 +118,7 @@ impl Engine {
 
     /// Whether the running sessions of a principal may remember more ids and names. Unlike histories, these
     /// cannot leave memory before the sessions end.
-    pub(super) fn check_own_bytes(&self, principal: Principal) -> Result<(), Refusal> {
+    pub(super) fn check_own_bytes(&self, principal: PrincipalNumber) -> Result<(), Refusal> {
         let most = self.config.memory_bytes_per_principal / 2;
         if self.holdings.needed_bytes(principal) > most {
             return Err(Refusal::OverShare("tools and outputs in running sessions"));
@@ -140,7 +140,7 @@ impl Engine {
     }
 
     /// Updates the count of open asks when an ask is opened or settled.
-    pub(super) fn count_ask(&mut self, principal: Principal, event: &Event, is_open: bool) {
+    pub(super) fn count_ask(&mut self, principal: PrincipalNumber, event: &Event, is_open: bool) {
         let bytes = weight(event);
         self.shares.change(principal, |share| {
             if is_open {

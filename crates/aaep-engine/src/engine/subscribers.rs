@@ -15,7 +15,7 @@ use super::{
 use crate::audience::{Audience, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::ids::IdDigest;
-use crate::io::{EndReason, Hears, Output, Principal, Resume, Subscription};
+use crate::io::{EndReason, HearingScope, Output, PrincipalNumber, ResumePoint, Subscription};
 use crate::member::{Cursor, DeliveryLimits};
 use crate::terms::{self, Door};
 
@@ -24,9 +24,9 @@ const ON_ITS_WAY: u64 = 1024;
 
 /// A principal that wants to subscribe, and what it may do.
 pub(super) struct NewSubscriber {
-    pub(super) principal: Principal,
+    pub(super) principal: PrincipalNumber,
     pub(super) may_reply: bool,
-    pub(super) hears: Hears,
+    pub(super) hears: HearingScope,
 }
 
 impl Engine {
@@ -36,7 +36,7 @@ impl Engine {
         newcomer: &NewSubscriber,
         door: Door,
         mut request: SubscriptionRequest,
-        resume: Option<&Resume>,
+        resume: Option<&ResumePoint>,
         out: &mut Vec<Output>,
     ) {
         let named = resume.and_then(|resume| resume.subscription_id.as_ref());
@@ -109,7 +109,7 @@ impl Engine {
     pub(super) fn renegotiate(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         change: &SubscriptionRenegotiate,
         out: &mut Vec<Output>,
     ) {
@@ -218,7 +218,7 @@ impl Engine {
     pub(super) fn close(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         subscription: &SubscriptionId,
         out: &mut Vec<Output>,
     ) {
@@ -321,14 +321,22 @@ impl Engine {
     }
 
     /// The subscriber of a subscription, if it belongs to this principal.
-    fn owned(&self, principal: Principal, subscription: &SubscriptionId) -> Option<SubscriberKey> {
+    fn owned(
+        &self,
+        principal: PrincipalNumber,
+        subscription: &SubscriptionId,
+    ) -> Option<SubscriberKey> {
         let subscriber = *self.subscriptions.get(subscription)?;
         let member = self.members.get(subscriber)?;
         (member.principal == principal).then_some(subscriber)
     }
 
     /// Like `owned`, but also accepts the id that the subscriber had before.
-    fn owned_until_now(&self, principal: Principal, id: &SubscriptionId) -> Option<SubscriberKey> {
+    fn owned_until_now(
+        &self,
+        principal: PrincipalNumber,
+        id: &SubscriptionId,
+    ) -> Option<SubscriberKey> {
         let formerly = || {
             let subscriber = *self.former_ids.get(id)?;
             let member = self.members.get(subscriber)?;
@@ -430,7 +438,7 @@ impl Engine {
     /// if needed. Its log goes back to this global order, as far as the histories reach.
     pub(super) fn enter_audience(
         &mut self,
-        principal: Principal,
+        principal: PrincipalNumber,
         agreed: &SubscriptionTerms,
         from: u64,
     ) -> &mut Audience {

@@ -2,7 +2,7 @@
 
 use aaep::{ReplyToken, SessionId};
 
-use super::{Principal, Resolution};
+use super::{PrincipalNumber, Resolution};
 
 /// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub enum Audit {
         /// The token that the reply names.
         reply_token: ReplyToken,
         /// The principal that replied.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// Who decided, according to the reply (§6.3.2): a person, or one of the person's rules.
         /// Untrusted text.
         decided_by: Option<String>,
@@ -33,7 +33,7 @@ pub enum Audit {
         /// The token that the report names.
         reply_token: ReplyToken,
         /// The principal that reported it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// How much time is left from now; 0 if the report did not count.
         left_us: u64,
         /// Why the report did not count; `None` if it did.
@@ -49,7 +49,7 @@ pub enum Audit {
         /// The token that the request names.
         reply_token: ReplyToken,
         /// The principal that requested it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// How much more time was requested.
         by_seconds: u64,
         /// How much time is left from now; 0 if the request did not count.
@@ -62,7 +62,7 @@ pub enum Audit {
         /// The token that the request names.
         reply_token: ReplyToken,
         /// The principal that requested it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// How long the clock can stay paused at most; 0 if the request did not count.
         left_us: u64,
         /// Why the request did not count; `None` if it did.
@@ -73,7 +73,7 @@ pub enum Audit {
         /// The token that the request names.
         reply_token: ReplyToken,
         /// The principal that requested it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// How much time is left from now; 0 if the request did not count.
         left_us: u64,
         /// Why the request did not count; `None` if it did.

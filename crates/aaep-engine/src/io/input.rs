@@ -4,18 +4,18 @@ use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRe
 use aaep::reply::{ClarificationReply, ConfirmationReply};
 use aaep::{Event, EventId, ReplyToken, SessionId, SubscriptionId};
 
-use super::{AgentTags, Hears, Principal};
+use super::{AgentTags, HearingScope, PrincipalNumber};
 use crate::audience::SubscriberKey;
 use crate::terms::Door;
 
 /// Something that happened, for the engine to handle.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
+pub enum EngineInput {
     /// An agent publishes an event. The caller has read it strictly and has filled in what the
     /// agent left out with [`crate::Engine::fill`].
     Publish {
         /// The principal that publishes. A session belongs to the principal that began it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The tags that decide which subscribers hear the session. Those of its first event count
         /// for the whole session.
         tags: AgentTags,
@@ -32,24 +32,24 @@ pub enum Input {
     /// An agent no longer needs an answer (§6.8).
     Withdraw {
         /// The principal that asked.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The token of the ask.
         reply_token: ReplyToken,
     },
     /// A subscriber requests a subscription.
     Subscribe {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// Whether it may subscribe, and if not, why.
         door: Door,
         /// Whether it may answer asks.
         may_reply: bool,
         /// Which agents it may hear.
-        hears: Hears,
+        hears: HearingScope,
         /// The handshake request.
         request: Box<SubscriptionRequest>,
         /// Where to continue, if it was subscribed before.
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
     },
     /// A subscriber sends another request on its connection. From here on the new terms replace the
     /// old ones, and nothing is sent twice. If the new terms are not granted, the old ones stay.
@@ -64,14 +64,14 @@ pub enum Input {
     /// A subscriber requests other terms (§5.7).
     Renegotiate {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The requested change.
         change: Box<SubscriptionRenegotiate>,
     },
     /// A subscriber leaves for good (§5.8).
     Close {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The message from the subscriber.
         message: Box<SubscriptionClose>,
     },
@@ -90,7 +90,7 @@ pub enum Input {
     /// A subscriber reconnects to its subscription (ruling 20).
     Reconnect {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The subscription.
         subscription_id: SubscriptionId,
         /// The last event that it received.
@@ -131,21 +131,21 @@ pub enum Input {
     /// A subscriber answers a confirmation.
     Confirm {
         /// The principal that answers.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The reply.
         reply: Box<ConfirmationReply>,
     },
     /// A subscriber answers a clarification.
     Clarify {
         /// The principal that answers.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The reply.
         reply: Box<ClarificationReply>,
     },
     /// A subscriber has presented an ask to the person (`docs/extension.md`, like those below).
     Presented {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
         /// The token of the ask.
@@ -154,7 +154,7 @@ pub enum Input {
     /// A subscriber requests more time to answer.
     Extend {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
         /// The token of the ask.
@@ -165,7 +165,7 @@ pub enum Input {
     /// A subscriber requests that the time to answer be paused.
     Pause {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
         /// The token of the ask.
@@ -174,7 +174,7 @@ pub enum Input {
     /// A subscriber ends a pause.
     Resume {
         /// The principal of the subscriber.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The subscription on which the ask arrived.
         subscription_id: SubscriptionId,
         /// The token of the ask.
@@ -186,7 +186,7 @@ pub enum Input {
 
 /// Where a subscriber wants to continue (ruling 20).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Resume {
+pub struct ResumePoint {
     /// Its earlier subscription, which the new one replaces. Only that subscription knows what was
     /// held back and merged. Without it, a subscriber with a rate or a pace cannot continue
     /// exactly.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejected};
 use aaep::{EventId, ReplyToken, SubscriptionId};
 
-use super::{AskTimeRecord, Audit, Principal, Record, Resolution, Subscription};
+use super::{AskTimeRecord, Audit, PrincipalNumber, Record, Resolution, Subscription};
 use crate::audience::SubscriberKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
@@ -16,14 +16,14 @@ pub enum Output {
     /// The event was admitted. The agent is told once it is stored.
     Published {
         /// The principal that published it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The event.
         event_id: EventId,
     },
     /// The event was refused, and no trace remains.
     Refused {
         /// The principal that published it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The event.
         event_id: EventId,
         /// Why it was refused.
@@ -115,14 +115,14 @@ pub enum Output {
     /// does not learn which of the two applies.
     NoSuchAsk {
         /// The principal that withdrew it.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The token that it named.
         reply_token: ReplyToken,
     },
     /// An ask is settled: this is the answer for the agent.
     Resolved {
         /// The principal that asked.
-        principal: Principal,
+        principal: PrincipalNumber,
         /// The token of the ask.
         reply_token: ReplyToken,
         /// How it was settled.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use aaep::extension::{DecidedBy, Delivery, Outcome};
 use aaep::{Event, EventId, ReplyToken, SessionId};
 
-use super::{CannotReply, Change};
+use super::{CannotReply, SubscriberChange};
 use crate::ask::question;
 use crate::clock::{Now, SECOND_US};
 
@@ -37,7 +37,7 @@ const MAX_WORD_BYTES: usize = 64;
 
 /// An ask that waits for a person.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OpenAsk {
+pub struct UnsettledAsk {
     /// The token, to be sent back unchanged.
     pub reply_token: ReplyToken,
     /// The session that asks.
@@ -57,7 +57,7 @@ pub struct OpenAsk {
     opened: u64,
 }
 
-impl OpenAsk {
+impl UnsettledAsk {
     /// How many microseconds are left to answer.
     pub fn remaining_us(&self, now: Now) -> u64 {
         self.deadline_us.saturating_sub(now.monotonic_us)
@@ -129,7 +129,7 @@ pub(super) enum AskArrival {
 /// The asks of a subscription.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionAsks {
-    open: BTreeMap<ReplyToken, OpenAsk>,
+    open: BTreeMap<ReplyToken, UnsettledAsk>,
     bytes: usize,
     opened: u64,
     past: BTreeMap<ReplyToken, ClosedAsk>,
@@ -138,12 +138,16 @@ pub(super) struct SubscriptionAsks {
 }
 
 impl SubscriptionAsks {
-    pub(super) fn open(&self) -> impl Iterator<Item = &OpenAsk> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &UnsettledAsk> {
         self.open.values()
     }
 
     /// The ask, if it can still be answered in time.
-    pub(super) fn answerable(&self, now: Now, token: &ReplyToken) -> Result<&OpenAsk, CannotReply> {
+    pub(super) fn answerable(
+        &self,
+        now: Now,
+        token: &ReplyToken,
+    ) -> Result<&UnsettledAsk, CannotReply> {
         if self.answered.contains_key(token) {
             return Err(CannotReply::AlreadyAnswered);
         }
@@ -181,7 +185,7 @@ impl SubscriptionAsks {
         now: Now,
         (event, size): (&Event, usize),
         (can_reply, may_wait): (bool, bool),
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) -> Option<AskArrival> {
         let (token, timeout_seconds) = question(&event.payload)?;
         let said = event.extensions.as_ref().filter(|_| may_wait).and_then(|_| Delivery::of(event));
@@ -191,7 +195,7 @@ impl SubscriptionAsks {
             if coming == AskArrival::TokenReused && self.open.contains_key(token) {
                 let why = WhyWithdrawn::TokenReused;
                 self.close(token, AskClosure::Withdrawn(why.clone()));
-                changes.push(Change::AskWithdrawn { reply_token: token.clone(), why });
+                changes.push(SubscriberChange::AskWithdrawn { reply_token: token.clone(), why });
             }
             return Some(coming);
         }
@@ -199,7 +203,7 @@ impl SubscriptionAsks {
         self.opened += 1;
         self.bytes += size;
         let timeout_us = timeout_seconds.saturating_mul(SECOND_US);
-        let ask = OpenAsk {
+        let ask = UnsettledAsk {
             reply_token: token.clone(),
             session_id: event.envelope.session_id.clone(),
             event: Arc::new(event.clone()),
@@ -210,7 +214,7 @@ impl SubscriptionAsks {
             opened: self.opened,
         };
         self.open.insert(token.clone(), ask);
-        changes.push(Change::AskOpened { reply_token: token.clone() });
+        changes.push(SubscriberChange::AskOpened { reply_token: token.clone() });
         Some(AskArrival::Opened)
     }
 
@@ -221,7 +225,7 @@ impl SubscriptionAsks {
         now: Now,
         event: &Event,
         deadline: &aaep::extension::Deadline,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) {
         let (token, session) = (&deadline.reply_token, &event.envelope.session_id);
         let Some(ask) = self.open.get_mut(token).filter(|ask| ask.session_id == *session) else {
@@ -231,7 +235,7 @@ impl SubscriptionAsks {
         let left = deadline.at.unix_us().saturating_sub(event.envelope.timestamp.unix_us());
         ask.deadline_us = now.monotonic_us.saturating_add(u64::try_from(left).unwrap_or(0));
         ask.is_paused = deadline.paused;
-        changes.push(Change::AskTimeChanged { reply_token: token.clone() });
+        changes.push(SubscriberChange::AskTimeChanged { reply_token: token.clone() });
     }
 
     /// Records how the producer settled an ask. Returns false if the ask belongs to another
@@ -240,7 +244,7 @@ impl SubscriptionAsks {
         &mut self,
         session: &SessionId,
         resolution: &aaep::extension::Resolution,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) -> bool {
         let token = &resolution.reply_token;
         let change = change_for(resolution);
@@ -269,9 +273,9 @@ impl SubscriptionAsks {
     /// Withdraws the open asks for which `is_meant` is true, and returns their tokens.
     pub(super) fn withdraw(
         &mut self,
-        is_meant: impl Fn(&OpenAsk) -> bool,
+        is_meant: impl Fn(&UnsettledAsk) -> bool,
         why: &WhyWithdrawn,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) -> Vec<ReplyToken> {
         let tokens: Vec<_> = self
             .open
@@ -281,7 +285,10 @@ impl SubscriptionAsks {
             .collect();
         for token in &tokens {
             self.close(token, AskClosure::Withdrawn(why.clone()));
-            changes.push(Change::AskWithdrawn { reply_token: token.clone(), why: why.clone() });
+            changes.push(SubscriberChange::AskWithdrawn {
+                reply_token: token.clone(),
+                why: why.clone(),
+            });
         }
         tokens
     }
@@ -309,14 +316,14 @@ impl SubscriptionAsks {
     }
 
     /// Closes the asks that nobody answered in time.
-    pub(super) fn tick(&mut self, now: Now, changes: &mut Vec<Change>) {
-        let is_due = |ask: &&OpenAsk| ask.deadline_us <= now.monotonic_us;
+    pub(super) fn tick(&mut self, now: Now, changes: &mut Vec<SubscriberChange>) {
+        let is_due = |ask: &&UnsettledAsk| ask.deadline_us <= now.monotonic_us;
         let mut due: Vec<_> = self.open.values().filter(is_due).collect();
         due.sort_by_key(|ask| (ask.deadline_us, ask.opened));
         let due: Vec<_> = due.into_iter().map(|ask| ask.reply_token.clone()).collect();
         for token in due {
             self.close(&token, AskClosure::Expired);
-            changes.push(Change::AskExpired { reply_token: token });
+            changes.push(SubscriberChange::AskExpired { reply_token: token });
         }
     }
 
@@ -344,14 +351,14 @@ impl SubscriptionAsks {
         Some(if is_same { AskArrival::Known } else { AskArrival::TokenReused })
     }
 
-    fn make_room(&mut self, size: usize, changes: &mut Vec<Change>) {
+    fn make_room(&mut self, size: usize, changes: &mut Vec<SubscriberChange>) {
         while self.open.len() >= MAX_OPEN_ASKS
             || (self.bytes + size > MAX_OPEN_ASK_BYTES && !self.open.is_empty())
         {
             let Some(oldest) = self.open.values().min_by_key(|ask| ask.opened) else { return };
             let token = oldest.reply_token.clone();
             self.close(&token, AskClosure::Forgotten);
-            changes.push(Change::AskForgotten { reply_token: token });
+            changes.push(SubscriberChange::AskForgotten { reply_token: token });
         }
     }
 
@@ -362,7 +369,7 @@ impl SubscriptionAsks {
         self.remember(token.clone(), past);
     }
 
-    fn take(&mut self, token: &ReplyToken) -> Option<OpenAsk> {
+    fn take(&mut self, token: &ReplyToken) -> Option<UnsettledAsk> {
         let ask = self.open.remove(token)?;
         self.bytes = self.bytes.saturating_sub(ask.size);
         Some(ask)
@@ -396,11 +403,11 @@ fn closed_by(resolution: &aaep::extension::Resolution) -> AskClosure {
 }
 
 /// The change that a notice announces.
-fn change_for(resolution: &aaep::extension::Resolution) -> Change {
+fn change_for(resolution: &aaep::extension::Resolution) -> SubscriberChange {
     let reply_token = resolution.reply_token.clone();
     if resolution.outcome == Outcome::Withdrawn {
-        return Change::AskWithdrawn { reply_token, why: WhyWithdrawn::Said };
+        return SubscriberChange::AskWithdrawn { reply_token, why: WhyWithdrawn::Said };
     }
     let (outcome, decided_by) = (resolution.outcome.clone(), resolution.decided_by.clone());
-    Change::AskResolved { reply_token, outcome, decided_by }
+    SubscriberChange::AskResolved { reply_token, outcome, decided_by }
 }

@@ -5,23 +5,23 @@ use aaep::{Event, EventId, Message, ReplyToken, SessionId};
 
 use super::asks::WhyWithdrawn;
 use super::handshake::HowEnded;
-use super::sessions::Ending;
+use super::sessions::SessionEnding;
 use super::violation::SubscriberViolation;
 
 /// The result of a message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Received {
     /// What was heard; `None` if the message could not be understood.
-    pub heard: Option<Heard>,
+    pub heard: Option<HeardMessage>,
     /// What changed, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SubscriberChange>,
     /// What the producer did wrong.
     pub violations: Vec<SubscriberViolation>,
 }
 
 /// What was heard.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum HeardMessage {
     /// A new event, of any type.
     Event(Box<Event>),
     /// An event that was heard before. It changes nothing.
@@ -32,7 +32,7 @@ pub enum Heard {
 
 /// What changed for the subscriber.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum SubscriberChange {
     /// An ask is waiting for the person.
     AskOpened {
         /// Its token.
@@ -91,7 +91,7 @@ pub enum Change {
         /// The session.
         session_id: SessionId,
         /// How it ended.
-        ending: Ending,
+        ending: SessionEnding,
     },
     /// A session is no longer remembered because there are too many. No ask was open in it.
     SessionForgotten {

@@ -7,7 +7,7 @@ use aaep::{Message, Object, Payload, ReplyToken, Severity, SubscriptionId, Times
 use serde_json::Number;
 
 use super::asks::WhyWithdrawn;
-use super::{OpenAsk, Subscriber, SubscriptionState};
+use super::{SubscriberRules, SubscriptionState, UnsettledAsk};
 use crate::clock::Now;
 use crate::stakes::ActionStakes;
 
@@ -82,7 +82,7 @@ pub struct ClarificationDetails {
     pub correlation_id: Option<String>,
 }
 
-impl Subscriber {
+impl SubscriberRules {
     /// Makes the reply to a confirmation, once. The token is used up as soon as this returns. If
     /// you cannot deliver the message, send the same one again; never make another.
     pub fn confirm(
@@ -114,7 +114,7 @@ impl Subscriber {
         Ok(reply)
     }
 
-    /// Makes the reply to a clarification, once, like [`Subscriber::confirm`].
+    /// Makes the reply to a clarification, once, like [`SubscriberRules::confirm`].
     pub fn clarify(
         &mut self,
         now: Now,
@@ -149,7 +149,7 @@ impl Subscriber {
         &self,
         now: Now,
         token: &ReplyToken,
-    ) -> Result<(&OpenAsk, SubscriptionId, Timestamp), CannotReply> {
+    ) -> Result<(&UnsettledAsk, SubscriptionId, Timestamp), CannotReply> {
         let ask = self.asks.answerable(now, token)?;
         let SubscriptionState::Holds(held) = &self.standing else {
             return Err(CannotReply::NotSubscribed);

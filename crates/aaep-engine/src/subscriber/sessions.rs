@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aaep::event::reasoning::state;
 use aaep::{Event, EventId, Payload, SessionId, ToolCallId, ToolName};
 
-use super::{Change, SubscriberViolation};
+use super::{SubscriberChange, SubscriberViolation};
 use crate::clock::Now;
 use crate::order::OrderViolation;
 
@@ -24,7 +24,7 @@ pub const MAX_NAME_CHARS: usize = 256;
 
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum SessionEnding {
     /// Successfully.
     Completed,
     /// With an error.
@@ -58,7 +58,7 @@ pub struct Session {
     /// Whether the beginning was heard.
     pub is_from_start: bool,
     /// How it ended, if it has.
-    pub ending: Option<Ending>,
+    pub ending: Option<SessionEnding>,
     /// When it was first heard, on our monotonic clock.
     pub first_heard_us: u64,
     /// When it was last heard, on the same clock.
@@ -105,7 +105,7 @@ impl SubscriberSessions {
         &mut self,
         now: Now,
         event: &Event,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) -> Vec<SubscriberViolation> {
         let id = &event.envelope.session_id;
         if !self.known.contains_key(id) {
@@ -113,9 +113,9 @@ impl SubscriberSessions {
             self.known.insert(id.clone(), Session::new(now, event, is_from_start));
             let session_id = id.clone();
             changes.push(if is_from_start {
-                Change::SessionStarted { session_id }
+                SubscriberChange::SessionStarted { session_id }
             } else {
-                Change::SessionJoined { session_id }
+                SubscriberChange::SessionJoined { session_id }
             });
         }
         let Some(session) = self.known.get_mut(id) else { return Vec::new() };
@@ -194,7 +194,7 @@ impl Session {
     fn check_number(
         &mut self,
         event: &Event,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<SubscriberChange>,
     ) -> Option<SubscriberViolation> {
         let found = event.envelope.sequence_number?;
         let expected = self.next_number.unwrap_or(found);
@@ -202,7 +202,7 @@ impl Session {
         let session_id = self.session_id.clone();
         if found > expected {
             let missed = Some(found - expected);
-            let gap = Change::Gap { session_id: session_id.clone(), after: None, missed };
+            let gap = SubscriberChange::Gap { session_id: session_id.clone(), after: None, missed };
             changes.push(gap);
             return Some(SubscriberViolation::SequenceGap { session_id, expected, found });
         }
@@ -213,7 +213,7 @@ impl Session {
         })
     }
 
-    fn take(&mut self, event: &Event, changes: &mut Vec<Change>) {
+    fn take(&mut self, event: &Event, changes: &mut Vec<SubscriberChange>) {
         let at_us = event.envelope.timestamp.unix_us();
         match &event.payload {
             Payload::StateChanged(state) => self.enter(&state.to_state, at_us, changes),
@@ -233,27 +233,28 @@ impl Session {
                     self.tools.remove(at);
                 }
             }
-            Payload::SessionCompleted(_) => self.end(Ending::Completed, changes),
-            Payload::SessionErrored(_) => self.end(Ending::Errored, changes),
-            Payload::SessionCancelled(_) => self.end(Ending::Cancelled, changes),
+            Payload::SessionCompleted(_) => self.end(SessionEnding::Completed, changes),
+            Payload::SessionErrored(_) => self.end(SessionEnding::Errored, changes),
+            Payload::SessionCancelled(_) => self.end(SessionEnding::Cancelled, changes),
             _ => {}
         }
     }
 
-    fn enter(&mut self, state: &str, at_us: i64, changes: &mut Vec<Change>) {
+    fn enter(&mut self, state: &str, at_us: i64, changes: &mut Vec<SubscriberChange>) {
         let state = bounded(state);
         if at_us < self.state_us || state == self.state {
             return;
         }
         self.state_us = at_us;
         self.state.clone_from(&state);
-        changes.push(Change::StateChanged { session_id: self.session_id.clone(), state });
+        changes.push(SubscriberChange::StateChanged { session_id: self.session_id.clone(), state });
     }
 
-    fn end(&mut self, ending: Ending, changes: &mut Vec<Change>) {
+    fn end(&mut self, ending: SessionEnding, changes: &mut Vec<SubscriberChange>) {
         self.ending = Some(ending);
         self.tools.clear();
-        changes.push(Change::SessionEnded { session_id: self.session_id.clone(), ending });
+        changes
+            .push(SubscriberChange::SessionEnded { session_id: self.session_id.clone(), ending });
     }
 }
 

@@ -11,7 +11,9 @@ use super::asks::WhyWithdrawn;
 use super::handshake::{
     HeldSubscription, HowEnded, IN_FLIGHT_US, SentRequest, SubscriptionState, grant,
 };
-use super::{Change, Heard, Received, Subscriber, SubscriberViolation, can_answer};
+use super::{
+    HeardMessage, Received, SubscriberChange, SubscriberRules, SubscriberViolation, can_answer,
+};
 use crate::clock::Now;
 use crate::io::EndReason;
 
@@ -26,7 +28,7 @@ pub enum CannotAsk {
     Malformed(Vec<Violation>),
 }
 
-impl Subscriber {
+impl SubscriberRules {
     /// The request that begins a subscription (§5.2) or replaces the last one. Sessions, asks and
     /// heard events stay known, so that a resumed stream can be followed.
     pub fn request(
@@ -90,7 +92,7 @@ impl Subscriber {
         &mut self,
         reason_code: Option<ReasonName>,
         reason_message: Option<String>,
-    ) -> Result<(SubscriptionClose, Vec<Change>), CannotAsk> {
+    ) -> Result<(SubscriptionClose, Vec<SubscriberChange>), CannotAsk> {
         let id = self.subscription_id().cloned().ok_or(CannotAsk::NotSubscribed)?;
         let message = SubscriptionClose {
             subscription_id: id,
@@ -126,7 +128,7 @@ impl Subscriber {
             }
             _ => {}
         }
-        out.heard = Some(Heard::Other(Box::new(message)));
+        out.heard = Some(HeardMessage::Other(Box::new(message)));
     }
 
     fn accepted(&mut self, now: Now, accepted: &SubscriptionAccepted, out: &mut Received) {
@@ -162,7 +164,7 @@ impl Subscriber {
             before,
         };
         self.standing = SubscriptionState::Holds(Box::new(held));
-        out.changes.push(Change::TermsChanged);
+        out.changes.push(SubscriberChange::TermsChanged);
     }
 
     /// Handles a rejection. It names no subscription, so it counts only if a request is pending.
@@ -187,7 +189,7 @@ impl Subscriber {
         let code = close.reason_code.as_ref().map(ReasonName::as_str);
         if code == Some(EndReason::ProducerShutdown.code()) {
             let reason = close.reason_message.clone();
-            out.changes.push(Change::ProducerStops { reason });
+            out.changes.push(SubscriberChange::ProducerStops { reason });
         } else {
             let how = HowEnded::ClosedByProducer(close.reason_message.clone());
             self.end(how, &mut out.changes);
@@ -207,10 +209,10 @@ impl Subscriber {
         false
     }
 
-    fn end(&mut self, how: HowEnded, changes: &mut Vec<Change>) {
+    fn end(&mut self, how: HowEnded, changes: &mut Vec<SubscriberChange>) {
         self.asks.withdraw(|_| true, &WhyWithdrawn::SubscriptionEnded, changes);
         self.standing = SubscriptionState::Over;
-        changes.push(Change::SubscriptionEnded { how });
+        changes.push(SubscriberChange::SubscriptionEnded { how });
     }
 }
 

@@ -15,8 +15,8 @@ use aaep::{
 use serde_json::{Value as Json, json};
 
 use super::{
-    CannotReply, Change, ConfirmationDetails, Heard, Received, Subscriber, SubscriberConfig,
-    SubscriberViolation, WhyWithdrawn,
+    CannotReply, ConfirmationDetails, HeardMessage, Received, SubscriberChange, SubscriberConfig,
+    SubscriberRules, SubscriberViolation, WhyWithdrawn,
 };
 use crate::clock::Now;
 
@@ -59,23 +59,23 @@ fn accepted(honored: &Capabilities) -> Json {
 }
 
 /// A subscriber that requested these terms and got them.
-fn subscribed(capabilities: &Capabilities) -> Subscriber {
-    let mut subscriber = Subscriber::new(config());
+fn subscribed(capabilities: &Capabilities) -> SubscriberRules {
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(capabilities.clone()).expect("a request");
     let got = subscriber.get(0, &accepted(capabilities));
-    assert_eq!((got.changes, got.violations), (vec![Change::TermsChanged], vec![]));
+    assert_eq!((got.changes, got.violations), (vec![SubscriberChange::TermsChanged], vec![]));
     subscriber
 }
 
 /// A subscriber that can answer, in the session `sess_1`.
-fn listening() -> Subscriber {
+fn listening() -> SubscriberRules {
     let mut subscriber = subscribed(&able());
     let got = subscriber.get(0, &started());
     assert_eq!(got.violations, []);
     subscriber
 }
 
-impl Subscriber {
+impl SubscriberRules {
     /// Receives a message `ms` milliseconds after the test began.
     fn get(&mut self, ms: u64, message: &Json) -> Received {
         self.receive(at(ms), message.to_string().as_bytes())
@@ -201,12 +201,12 @@ fn session(name: &str) -> SessionId {
     SessionId::parse(&format!("sess_{name}")).expect("session")
 }
 
-fn opened(name: &str) -> Change {
-    Change::AskOpened { reply_token: token(name) }
+fn opened(name: &str) -> SubscriberChange {
+    SubscriberChange::AskOpened { reply_token: token(name) }
 }
 
-fn withdrawn(name: &str, why: WhyWithdrawn) -> Change {
-    Change::AskWithdrawn { reply_token: token(name), why }
+fn withdrawn(name: &str, why: WhyWithdrawn) -> SubscriberChange {
+    SubscriberChange::AskWithdrawn { reply_token: token(name), why }
 }
 
 /// The codes of the violations.
@@ -216,13 +216,13 @@ fn codes(got: &Received) -> Vec<&'static str> {
 
 fn heard_event(got: &Received) -> &Event {
     match &got.heard {
-        Some(Heard::Event(event)) => event,
+        Some(HeardMessage::Event(event)) => event,
         other => panic!("no new event but {other:?}: {:?}", got.violations),
     }
 }
 
 fn is_repeated(got: &Received) -> bool {
-    matches!(got.heard, Some(Heard::Repeated(_)))
+    matches!(got.heard, Some(HeardMessage::Repeated(_)))
 }
 
 fn event_id(document: &Json) -> EventId {

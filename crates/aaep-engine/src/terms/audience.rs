@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Terms;
 use super::comparison::PatternReach;
-use crate::io::Hears;
+use crate::io::HearingScope;
 
 /// Equal for all terms under which every event looks the same. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,10 +16,10 @@ pub struct AudienceKey(Arc<str>);
 
 impl AudienceKey {
     /// Narrows the key to subscribers that may hear the same agents.
-    pub(crate) fn restricted_to(self, hears: &Hears) -> Self {
+    pub(crate) fn restricted_to(self, hears: &HearingScope) -> Self {
         match hears {
-            Hears::All => self,
-            Hears::Tagged(tags) => AudienceKey(format!("{} hears {tags:?}", self.0).into()),
+            HearingScope::All => self,
+            HearingScope::Tagged(tags) => AudienceKey(format!("{} hears {tags:?}", self.0).into()),
         }
     }
 

@@ -18,8 +18,8 @@ use aaep::{
 };
 use aaep_engine::terms::{Door, Offer};
 use aaep_engine::{
-    AgentTags, Audit, Config, Engine, Hears, Input, Now, Output, Recovered, Resume, SubscriberKey,
-    Subscription,
+    AgentTags, Audit, Engine, EngineConfig, EngineInput, HearingScope, Now, Output, RecoveredState,
+    ResumePoint, SubscriberKey, Subscription,
 };
 use serde_json::{Value as Json, json};
 
@@ -39,7 +39,7 @@ pub(crate) struct World {
     pub(crate) now: Now,
     heard: BTreeMap<SubscriberKey, Vec<Heard>>,
     /// What the engine said is to be stored.
-    pub(crate) stored: Recovered,
+    pub(crate) stored: RecoveredState,
     /// For whom there is more, as soon as their wire has taken what it was sent.
     awaited: BTreeSet<SubscriberKey>,
 }
@@ -190,12 +190,12 @@ pub(crate) fn irreversible_tool() -> Json {
 
 impl World {
     pub(crate) fn new() -> Self {
-        World::with(Config::new(offer(), [7; 32]))
+        World::with(EngineConfig::new(offer(), [7; 32]))
     }
 
-    pub(crate) fn with(config: Config) -> Self {
+    pub(crate) fn with(config: EngineConfig) -> Self {
         let now = Now { monotonic_us: SECOND, unix_us: START_UNIX_US };
-        let (heard, stored) = (BTreeMap::new(), Recovered::default());
+        let (heard, stored) = (BTreeMap::new(), RecoveredState::default());
         World { engine: Engine::new(config), now, heard, stored, awaited: BTreeSet::new() }
     }
 
@@ -204,7 +204,7 @@ impl World {
         self.jump_us(seconds * SECOND);
         // Another machine time: what counts is the clock on the wall.
         self.now.monotonic_us = SECOND;
-        let config = Config::new(offer(), [8; 32]);
+        let config = EngineConfig::new(offer(), [8; 32]);
         let (engine, outputs) = Engine::recover(config, self.now, self.stored.clone());
         self.engine = engine;
         self.heard.clear();
@@ -220,7 +220,7 @@ impl World {
         world
     }
 
-    pub(crate) fn handle(&mut self, input: Input) -> Vec<Output> {
+    pub(crate) fn handle(&mut self, input: EngineInput) -> Vec<Output> {
         let outputs = self.engine.handle(self.now, input);
         self.take_in(&outputs);
         if let Some(deadline_us) = self.engine.deadline() {
@@ -279,11 +279,11 @@ impl World {
         outputs.extend(self.take_all());
         while let Some(at) = self.engine.deadline().filter(|at| *at <= end_us) {
             self.jump_us(at - self.now.monotonic_us);
-            outputs.extend(self.handle(Input::Tick));
+            outputs.extend(self.handle(EngineInput::Tick));
             outputs.extend(self.take_all());
         }
         self.jump_us(end_us - self.now.monotonic_us);
-        outputs.extend(self.handle(Input::Tick));
+        outputs.extend(self.handle(EngineInput::Tick));
         outputs
     }
 
@@ -291,7 +291,7 @@ impl World {
     fn take_all(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
         while let Some(subscriber) = self.awaited.pop_first() {
-            outputs.extend(self.handle(Input::Unblock { subscriber }));
+            outputs.extend(self.handle(EngineInput::Unblock { subscriber }));
         }
         outputs
     }
@@ -342,7 +342,7 @@ impl World {
     ) -> Vec<Output> {
         self.engine.fill(self.now, &mut draft);
         let Message::Event(event) = message(&Json::Object(draft)) else { panic!("no event") };
-        self.handle(Input::Publish { principal, tags, event })
+        self.handle(EngineInput::Publish { principal, tags, event })
     }
 
     /// An event that may be refused.
@@ -410,9 +410,9 @@ impl World {
         wishes: Json,
         resume_from: Option<EventId>,
     ) -> Vec<Output> {
-        let resume =
-            resume_from.map(|last| Resume { subscription_id: None, last_event_id: Some(last) });
-        self.subscribe_with((principal, may_reply, Hears::All), wishes, resume)
+        let resume = resume_from
+            .map(|last| ResumePoint { subscription_id: None, last_event_id: Some(last) });
+        self.subscribe_with((principal, may_reply, HearingScope::All), wishes, resume)
     }
 
     /// A new subscription in the place of an earlier one.
@@ -420,27 +420,27 @@ impl World {
         &mut self,
         principal: u64,
         wishes: Json,
-        resume: Resume,
+        resume: ResumePoint,
     ) -> Vec<Output> {
-        self.subscribe_with((principal, true, Hears::All), wishes, Some(resume))
+        self.subscribe_with((principal, true, HearingScope::All), wishes, Some(resume))
     }
 
     /// A subscription of someone who may hear only some.
     pub(crate) fn subscribe(
         &mut self,
         principal: u64,
-        hears: Hears,
+        hears: HearingScope,
         wishes: Json,
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
     ) -> Vec<Output> {
         self.subscribe_with((principal, true, hears), wishes, resume)
     }
 
     fn subscribe_with(
         &mut self,
-        (principal, may_reply, hears): (u64, bool, Hears),
+        (principal, may_reply, hears): (u64, bool, HearingScope),
         wishes: Json,
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
     ) -> Vec<Output> {
         let mut document = json!({
             "type": "subscription.request",
@@ -450,7 +450,7 @@ impl World {
         document["capabilities"] = wishes;
         let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
         let door = Door::Open;
-        self.handle(Input::Subscribe { principal, door, may_reply, hears, request, resume })
+        self.handle(EngineInput::Subscribe { principal, door, may_reply, hears, request, resume })
     }
 
     pub(crate) fn listen(&mut self, principal: u64, wishes: Json) -> Subscriber {
@@ -465,7 +465,7 @@ impl World {
         });
         document["capabilities"] = wishes;
         let Message::SubscriptionRenegotiate(change) = message(&document) else { panic!("change") };
-        self.handle(Input::Renegotiate { principal: subscriber.principal, change })
+        self.handle(EngineInput::Renegotiate { principal: subscriber.principal, change })
     }
 
     /// Another request on the connection that there is.
@@ -477,19 +477,19 @@ impl World {
         });
         document["capabilities"] = wishes;
         let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
-        self.handle(Input::Replace { subscriber: subscriber.key, door: Door::Open, request })
+        self.handle(EngineInput::Replace { subscriber: subscriber.key, door: Door::Open, request })
     }
 
     pub(crate) fn close(&mut self, subscriber: &Subscriber) -> Vec<Output> {
         let document =
             json!({ "type": "subscription.close", "subscription_id": subscriber.id.as_str() });
         let Message::SubscriptionClose(close) = message(&document) else { panic!("close") };
-        self.handle(Input::Close { principal: subscriber.principal, message: close })
+        self.handle(EngineInput::Close { principal: subscriber.principal, message: close })
     }
 
     pub(crate) fn disconnect(&mut self, subscriber: &Subscriber) -> Vec<Output> {
         self.awaited.remove(&subscriber.key);
-        self.handle(Input::Disconnect { subscriber: subscriber.key })
+        self.handle(EngineInput::Disconnect { subscriber: subscriber.key })
     }
 
     pub(crate) fn reconnect(
@@ -497,7 +497,7 @@ impl World {
         subscriber: &Subscriber,
         last: Option<&EventId>,
     ) -> Vec<Output> {
-        self.handle(Input::Reconnect {
+        self.handle(EngineInput::Reconnect {
             principal: subscriber.principal,
             subscription_id: subscriber.id.clone(),
             last_event_id: last.cloned(),
@@ -506,16 +506,16 @@ impl World {
 
     pub(crate) fn block(&mut self, subscriber: &Subscriber) -> Vec<Output> {
         self.awaited.remove(&subscriber.key);
-        self.handle(Input::Block { subscriber: subscriber.key })
+        self.handle(EngineInput::Block { subscriber: subscriber.key })
     }
 
     pub(crate) fn take_back(&mut self, subscriber: &Subscriber, last: &EventId) -> Vec<Output> {
         let last_event_id = last.clone();
-        self.handle(Input::TakeBack { subscriber: subscriber.key, last_event_id })
+        self.handle(EngineInput::TakeBack { subscriber: subscriber.key, last_event_id })
     }
 
     pub(crate) fn unblock(&mut self, subscriber: &Subscriber) -> Vec<Output> {
-        self.handle(Input::Unblock { subscriber: subscriber.key })
+        self.handle(EngineInput::Unblock { subscriber: subscriber.key })
     }
 
     pub(crate) fn confirm(&mut self, who: &Subscriber, token: &str, decision: &str) -> Vec<Output> {
@@ -539,7 +539,7 @@ impl World {
         merge(&mut document, more);
         let Message::ConfirmationReply(reply) = message(&document) else { panic!("reply") };
         assert!(matches!(reply.decision, Decision::Accept | Decision::Reject));
-        self.handle(Input::Confirm { principal: who.principal, reply })
+        self.handle(EngineInput::Confirm { principal: who.principal, reply })
     }
 
     pub(crate) fn clarify(&mut self, who: &Subscriber, token: &str, response: Json) -> Vec<Output> {
@@ -551,7 +551,7 @@ impl World {
         });
         document["response"] = response;
         let Message::ClarificationReply(reply) = message(&document) else { panic!("reply") };
-        self.handle(Input::Clarify { principal: who.principal, reply })
+        self.handle(EngineInput::Clarify { principal: who.principal, reply })
     }
 
     pub(crate) fn heard(&self, subscriber: &Subscriber) -> &[Heard] {

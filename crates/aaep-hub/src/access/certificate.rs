@@ -10,7 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use crate::access::principal::{Hears, Principal, Scopes};
+use crate::access::principal::{HeardAgents, Principal, Scopes};
 use crate::access::token::hex;
 
 /// The most names that are read from a certificate. A certificate with more is refused.
@@ -83,7 +83,7 @@ pub struct CertificateRule {
     pub scopes: Scopes,
     /// Which agents the principal hears.
     #[serde(default)]
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that it belongs to. If empty, it belongs only to itself.
     #[serde(default, rename = "for")]
     pub owners: Vec<String>,

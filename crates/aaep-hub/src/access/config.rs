@@ -173,7 +173,7 @@ mod tests {
         .expect("a configuration");
         assert_eq!(config.check(), Ok(()));
         assert!(config.parsed_host_names().is_ok() && config.parsed_origins().is_ok());
-        assert_ne!(config.certificates[0].hears, crate::access::Hears::Own);
+        assert_ne!(config.certificates[0].hears, crate::access::HeardAgents::Own);
     }
 
     #[test]

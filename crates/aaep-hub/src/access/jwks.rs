@@ -29,7 +29,7 @@ const MAX_AGE_US: u64 = 86_400_000_000;
 /// because a request waits for this call.
 pub trait JwksSource: Send + Sync + fmt::Debug {
     /// Returns the current document.
-    fn fetch(&self) -> Result<Vec<u8>, JwksError>;
+    fn fetch(&self) -> Result<Vec<u8>, IssuerKeysError>;
 }
 
 /// A key document in a file.
@@ -37,10 +37,10 @@ pub trait JwksSource: Send + Sync + fmt::Debug {
 pub struct FileJwks(pub PathBuf);
 
 impl JwksSource for FileJwks {
-    fn fetch(&self) -> Result<Vec<u8>, JwksError> {
+    fn fetch(&self) -> Result<Vec<u8>, IssuerKeysError> {
         let unreadable = |error: std::io::Error| {
             let path = self.0.to_string_lossy();
-            JwksError::Unreadable(format!("{}: {error}", aaep::printable(&path)))
+            IssuerKeysError::Unreadable(format!("{}: {error}", aaep::printable(&path)))
         };
         let mut bytes = Vec::new();
         let file = File::open(&self.0).map_err(unreadable)?;
@@ -51,31 +51,31 @@ impl JwksSource for FileJwks {
 
 /// The newest document from a task that fetches it. Clones share it.
 #[derive(Debug, Clone)]
-pub struct FetchedJwks(Arc<Mutex<Result<Vec<u8>, JwksError>>>);
+pub struct FetchedJwks(Arc<Mutex<Result<Vec<u8>, IssuerKeysError>>>);
 
 impl Default for FetchedJwks {
     fn default() -> Self {
         let why = "they were not fetched yet".to_owned();
-        FetchedJwks(Arc::new(Mutex::new(Err(JwksError::Unreadable(why)))))
+        FetchedJwks(Arc::new(Mutex::new(Err(IssuerKeysError::Unreadable(why)))))
     }
 }
 
 impl FetchedJwks {
     /// Stores the newest document, or why there is none.
-    pub fn put(&self, fetched: Result<Vec<u8>, JwksError>) {
+    pub fn put(&self, fetched: Result<Vec<u8>, IssuerKeysError>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fetched;
     }
 }
 
 impl JwksSource for FetchedJwks {
-    fn fetch(&self) -> Result<Vec<u8>, JwksError> {
+    fn fetch(&self) -> Result<Vec<u8>, IssuerKeysError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Why the issuer's keys are not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JwksError {
+pub enum IssuerKeysError {
     /// The source could not be read, for this reason.
     Unreadable(String),
     /// The document exceeds [`MAX_JWKS_BYTES`].
@@ -86,26 +86,26 @@ pub enum JwksError {
     TooOld,
 }
 
-impl fmt::Display for JwksError {
+impl fmt::Display for IssuerKeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            JwksError::Unreadable(why) => {
+            IssuerKeysError::Unreadable(why) => {
                 write!(f, "The keys of the issuer cannot be read: {why}. Check the setting jwks_file or jwks_uri.")
             }
-            JwksError::TooLarge => f.write_str(
+            IssuerKeysError::TooLarge => f.write_str(
                 "The document with the keys of the issuer is too large. Check that it is the right one.",
             ),
-            JwksError::Broken => f.write_str(
+            IssuerKeysError::Broken => f.write_str(
                 "The document with the keys of the issuer is not a JSON Web Key Set. Fetch it anew.",
             ),
-            JwksError::TooOld => f.write_str(
+            IssuerKeysError::TooOld => f.write_str(
                 "The keys of the issuer are too old. Check why they cannot be fetched anew.",
             ),
         }
     }
 }
 
-impl std::error::Error for JwksError {}
+impl std::error::Error for IssuerKeysError {}
 
 /// A key, and the only algorithm that may be used with it.
 pub(crate) struct IssuerKey {
@@ -125,7 +125,7 @@ struct KeyCache {
     keys: Arc<Vec<IssuerKey>>,
     fetched_us: Option<u64>,
     tried_us: Option<u64>,
-    error: Option<JwksError>,
+    error: Option<IssuerKeysError>,
 }
 
 impl IssuerKeys {
@@ -138,7 +138,7 @@ impl IssuerKeys {
         &self,
         now_us: u64,
         is_wanted: impl Fn(&IssuerKey) -> bool,
-    ) -> Result<Arc<Vec<IssuerKey>>, JwksError> {
+    ) -> Result<Arc<Vec<IssuerKey>>, IssuerKeysError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = |since: Option<u64>, us: u64| {
             since.is_none_or(|since| now_us.saturating_sub(since) >= us)
@@ -157,7 +157,7 @@ impl IssuerKeys {
             }
         }
         if passed(cache.fetched_us, MAX_AGE_US) {
-            return Err(cache.error.clone().unwrap_or(JwksError::TooOld));
+            return Err(cache.error.clone().unwrap_or(IssuerKeysError::TooOld));
         }
         Ok(Arc::clone(&cache.keys))
     }
@@ -170,13 +170,14 @@ impl fmt::Debug for IssuerKeys {
 }
 
 /// The usable keys of a document. Others are skipped, as the standard requires.
-fn parse(document: &[u8]) -> Result<Vec<IssuerKey>, JwksError> {
+fn parse(document: &[u8]) -> Result<Vec<IssuerKey>, IssuerKeysError> {
     if document.len() as u64 > MAX_JWKS_BYTES {
-        return Err(JwksError::TooLarge);
+        return Err(IssuerKeysError::TooLarge);
     }
     let document: serde_json::Value =
-        serde_json::from_slice(document).map_err(|_| JwksError::Broken)?;
-    let keys = document.get("keys").and_then(|keys| keys.as_array()).ok_or(JwksError::Broken)?;
+        serde_json::from_slice(document).map_err(|_| IssuerKeysError::Broken)?;
+    let keys =
+        document.get("keys").and_then(|keys| keys.as_array()).ok_or(IssuerKeysError::Broken)?;
     let usable =
         keys.iter().filter_map(|key| usable_key(serde_json::from_value(key.clone()).ok()?));
     Ok(usable.take(MAX_JWKS_KEYS).collect())

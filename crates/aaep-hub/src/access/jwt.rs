@@ -11,8 +11,10 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde::Deserialize;
 
-use crate::access::jwks::{IssuerKey, IssuerKeys, JwksError, JwksSource};
-use crate::access::principal::{Hears, HearsText, Principal, Scope, Scopes, is_name, name_list};
+use crate::access::jwks::{IssuerKey, IssuerKeys, IssuerKeysError, JwksSource};
+use crate::access::principal::{
+    HeardAgents, HearsText, Principal, Scope, Scopes, is_name, name_list,
+};
 
 /// The largest accepted difference between the clocks of issuer and hub.
 pub const CLOCK_SKEW_SECONDS: i64 = 60;
@@ -40,7 +42,7 @@ pub struct JwtConfig {
     pub scope_prefix: String,
     /// Which agents the holders hear, unless the claim `aaep_hears` says.
     #[serde(default)]
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that the holders belong to, unless the claim `aaep_for` says. If empty, each
     /// holder belongs to itself.
     #[serde(default, rename = "for")]
@@ -97,7 +99,7 @@ pub enum JwtError {
     /// It names no scope of this hub.
     NoScopes,
     /// The issuer's keys are not available.
-    Keys(JwksError),
+    Keys(IssuerKeysError),
 }
 
 impl fmt::Display for JwtError {
@@ -231,7 +233,7 @@ impl JwtIssuer {
             return Err(JwtError::NoScopes);
         }
         let hears = match claims.aaep_hears {
-            Some(hears) => Hears::try_from(hears).map_err(|_| JwtError::Claims)?,
+            Some(hears) => HeardAgents::try_from(hears).map_err(|_| JwtError::Claims)?,
             None => self.config.hears.clone(),
         };
         let names = |names| name_list(names).map_err(|_| JwtError::Claims);

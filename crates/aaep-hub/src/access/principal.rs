@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::AccessError;
 
-/// The most agents that a list of [`Hears`] may name.
+/// The most agents that a list of [`HeardAgents`] may name.
 pub const MAX_HEARS: usize = 256;
 /// The longest name of a principal or of an agent, in characters.
 pub const MAX_NAME_CHARS: usize = 256;
@@ -44,7 +44,7 @@ pub struct Principal {
     /// What it may do.
     pub scopes: Scopes,
     /// Which agents it hears.
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that it belongs to. Agents that it publishes for belong to them too, and it
     /// hears their agents.
     pub owners: BTreeSet<String>,
@@ -65,7 +65,7 @@ impl Principal {
             id,
             name: name.into(),
             scopes,
-            hears: Hears::Own,
+            hears: HeardAgents::Own,
             speaks_as: None,
             until_unix_us: None,
             proof: None,
@@ -143,19 +143,21 @@ impl Principal {
     }
 
     /// Which agents it hears, in the form that the engine compares.
-    pub(crate) fn hearing(&self) -> aaep_engine::Hears {
+    pub(crate) fn hearing(&self) -> aaep_engine::HearingScope {
         let tagged = match &self.hears {
-            Hears::All => return aaep_engine::Hears::All,
-            Hears::Own => AgentTags::new(self.owners.iter().map(|owner| owner_tag(owner))),
-            Hears::Only(agents) => AgentTags::new(agents.iter().map(|agent| wanted_tag(agent))),
+            HeardAgents::All => return aaep_engine::HearingScope::All,
+            HeardAgents::Own => AgentTags::new(self.owners.iter().map(|owner| owner_tag(owner))),
+            HeardAgents::Only(agents) => {
+                AgentTags::new(agents.iter().map(|agent| wanted_tag(agent)))
+            }
         };
-        aaep_engine::Hears::Tagged(tagged)
+        aaep_engine::HearingScope::Tagged(tagged)
     }
 
     /// A principal that may do nothing.
     pub fn nobody() -> Self {
         let nobody = Principal::new("nobody", "nobody", Scopes::NONE);
-        Principal { hears: Hears::Only(BTreeSet::new()), ..nobody }
+        Principal { hears: HeardAgents::Only(BTreeSet::new()), ..nobody }
     }
 
     /// Fails unless the principal has this scope.
@@ -337,7 +339,7 @@ impl From<Scopes> for Vec<String> {
 /// means the agent whose name that principal holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "HearsText", into = "HearsText")]
-pub enum Hears {
+pub enum HeardAgents {
     /// The agents of its own owners.
     #[default]
     Own,
@@ -347,7 +349,7 @@ pub enum Hears {
     Only(BTreeSet<String>),
 }
 
-impl Hears {
+impl HeardAgents {
     /// Only the named agents. Fails if the list is not valid.
     pub fn only<I: IntoIterator<Item = String>>(agents: I) -> Result<Self, String> {
         let agents: BTreeSet<String> = agents.into_iter().take(MAX_HEARS + 1).collect();
@@ -359,11 +361,11 @@ impl Hears {
                 "The name of an agent has 1 to {MAX_NAME_CHARS} characters, none of them control characters."
             ));
         }
-        Ok(Hears::Only(agents))
+        Ok(HeardAgents::Only(agents))
     }
 }
 
-/// The form of [`Hears`] in files and claims.
+/// The form of [`HeardAgents`] in files and claims.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum HearsText {
@@ -371,28 +373,28 @@ pub(crate) enum HearsText {
     Names(Vec<String>),
 }
 
-impl TryFrom<HearsText> for Hears {
+impl TryFrom<HearsText> for HeardAgents {
     type Error = String;
 
     fn try_from(text: HearsText) -> Result<Self, String> {
         match text {
-            HearsText::Word(word) if word == "all" => Ok(Hears::All),
-            HearsText::Word(word) if word == "own" => Ok(Hears::Own),
+            HearsText::Word(word) if word == "all" => Ok(HeardAgents::All),
+            HearsText::Word(word) if word == "own" => Ok(HeardAgents::Own),
             HearsText::Word(_) => {
                 Err("Write \"own\", \"all\", or a list of the names of agents in brackets."
                     .to_owned())
             }
-            HearsText::Names(agents) => Hears::only(agents),
+            HearsText::Names(agents) => HeardAgents::only(agents),
         }
     }
 }
 
-impl From<Hears> for HearsText {
-    fn from(hears: Hears) -> Self {
+impl From<HeardAgents> for HearsText {
+    fn from(hears: HeardAgents) -> Self {
         match hears {
-            Hears::All => HearsText::Word("all".to_owned()),
-            Hears::Own => HearsText::Word("own".to_owned()),
-            Hears::Only(agents) => HearsText::Names(agents.into_iter().collect()),
+            HeardAgents::All => HearsText::Word("all".to_owned()),
+            HeardAgents::Own => HearsText::Word("own".to_owned()),
+            HeardAgents::Only(agents) => HearsText::Names(agents.into_iter().collect()),
         }
     }
 }
@@ -434,13 +436,13 @@ mod tests {
             Principal::new(id, id, Scopes::ALL).owned_by([owner.to_owned()])
         };
         let (ada, team) = (speaks("token:ada", "ada"), speaks("token:team", "team"));
-        let may_hear = |hears: Hears, agent: AgentTags| {
+        let may_hear = |hears: HeardAgents, agent: AgentTags| {
             Principal { hears, ..ada.clone() }.hearing().includes(&agent)
         };
-        let only = |name: &str| Hears::only([name.to_owned()]).expect("a list");
-        assert!(may_hear(Hears::Own, ada.agent_tags("builder")));
-        assert!(!may_hear(Hears::Own, team.agent_tags("builder")), "somebody else's");
-        assert!(may_hear(Hears::All, team.agent_tags("builder")));
+        let only = |name: &str| HeardAgents::only([name.to_owned()]).expect("a list");
+        assert!(may_hear(HeardAgents::Own, ada.agent_tags("builder")));
+        assert!(!may_hear(HeardAgents::Own, team.agent_tags("builder")), "somebody else's");
+        assert!(may_hear(HeardAgents::All, team.agent_tags("builder")));
         for other in ["Builder", "builder2", ""] {
             assert!(!may_hear(only("builder"), team.agent_tags(other)), "{other}");
         }
@@ -449,7 +451,7 @@ mod tests {
         assert!(!may_hear(only("builder@token:team"), ada.agent_tags("builder")));
         let posing = ada.agent_tags("builder@token:team");
         assert!(!may_hear(only("builder@token:team"), posing), "a name is not a principal");
-        assert!(!may_hear(Hears::only([]).expect("empty"), ada.agent_tags("builder")));
+        assert!(!may_hear(HeardAgents::only([]).expect("empty"), ada.agent_tags("builder")));
     }
 
     #[test]
@@ -462,10 +464,10 @@ mod tests {
 
     #[test]
     fn lists_of_agents_are_bounded() {
-        assert!(Hears::only((0..MAX_HEARS).map(|n| n.to_string())).is_ok());
-        assert!(Hears::only((0..=MAX_HEARS).map(|n| n.to_string())).is_err());
-        assert!(Hears::only(["x".repeat(MAX_NAME_CHARS + 1)]).is_err());
-        assert!(Hears::only(["a\nb".to_owned()]).is_err());
+        assert!(HeardAgents::only((0..MAX_HEARS).map(|n| n.to_string())).is_ok());
+        assert!(HeardAgents::only((0..=MAX_HEARS).map(|n| n.to_string())).is_err());
+        assert!(HeardAgents::only(["x".repeat(MAX_NAME_CHARS + 1)]).is_err());
+        assert!(HeardAgents::only(["a\nb".to_owned()]).is_err());
     }
 
     #[test]

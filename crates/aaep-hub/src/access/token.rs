@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
+use crate::access::principal::{HeardAgents, Principal, Scopes, is_name, name_list};
 
 /// The start of every token of a hub, so that people and scanners recognize one.
 pub const TOKEN_PREFIX: &str = "aaep_";
@@ -111,7 +111,7 @@ pub struct Token {
     /// What it allows.
     pub scopes: Scopes,
     /// Which agents its holder hears.
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that its holder belongs to. If empty, the holder belongs only to itself.
     pub owners: BTreeSet<String>,
     /// The only agent names that its holder may use. If empty, any name that nobody else holds.
@@ -170,7 +170,7 @@ pub(crate) struct TokenText {
     name: String,
     scopes: Scopes,
     #[serde(default)]
-    hears: Hears,
+    hears: HeardAgents,
     #[serde(default, rename = "for", skip_serializing_if = "Vec::is_empty")]
     owners: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

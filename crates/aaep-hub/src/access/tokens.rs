@@ -14,7 +14,7 @@ use aaep_engine::Now;
 use jiff::Timestamp;
 
 use crate::access::AccessError;
-use crate::access::principal::{Hears, Principal, Scopes, is_name, name_list};
+use crate::access::principal::{HeardAgents, Principal, Scopes, is_name, name_list};
 use crate::access::roster::UNNAMED_PROGRAM;
 use crate::access::token::{Token, TokenHash, TokenSecret, hex, is_token};
 use file::{TokenFile, TokenFileStamp};
@@ -78,7 +78,7 @@ pub struct NewToken {
     /// What it allows.
     pub scopes: Scopes,
     /// Which agents its holder hears.
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that its holder belongs to. If empty, the holder belongs only to itself.
     pub owners: BTreeSet<String>,
     /// The only agent names that its holder may use. If empty, any name that nobody else holds.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::access::principal::{Hears, Principal, Scopes};
+use crate::access::principal::{HeardAgents, Principal, Scopes};
 
 /// Maps a user of this machine to a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,7 +16,7 @@ pub struct UserRule {
     pub scopes: Scopes,
     /// Which agents the user hears.
     #[serde(default)]
-    pub hears: Hears,
+    pub hears: HeardAgents,
     /// The people or groups that the user belongs to. If empty, the user belongs only to itself.
     #[serde(default, rename = "for")]
     pub owners: Vec<String>,

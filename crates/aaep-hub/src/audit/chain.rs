@@ -8,7 +8,7 @@ use std::path::Path;
 use aaep::printable;
 
 use crate::audit::file::LOG_BROKEN;
-use crate::audit::line::{ChainHead, Hash, Line};
+use crate::audit::line::{AuditLine, ChainHead, Hash};
 
 /// An upper limit for the lines that this program writes, including the line feed.
 pub const MAX_LINE_BYTES: usize = 32 * 1024;
@@ -18,7 +18,7 @@ const HASH_MEMBER_BYTES: usize = 9 + 64 + 2;
 
 /// The result for a log whose chain is intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLog {
     /// The number of entries.
     pub entries: u64,
     /// The sequence number of the last entry; zero if there is none.
@@ -33,12 +33,12 @@ pub struct Broken {
     /// The number of the line in the file, counted from one.
     pub line: u64,
     /// What is wrong with it.
-    pub why: Why,
+    pub why: BrokenReason,
 }
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum BrokenReason {
     /// The file ends in the middle of the line.
     Torn,
     /// It exceeds [`MAX_LINE_BYTES`].
@@ -63,15 +63,19 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.line;
         match &self.why {
-            Why::Torn => write!(f, "The file ends in the middle of line {line}."),
-            Why::TooLong => write!(f, "Line {line} is longer than any entry."),
-            Why::NotAnEntry => write!(f, "Line {line} is not an entry."),
-            Why::Changed => write!(f, "Line {line} was changed: its hash does not match its text."),
-            Why::NotNext => write!(f, "Line {line} does not follow the line before it."),
-            Why::NotTheFirst => write!(f, "Line {line} is not the beginning of a log."),
-            Why::Gone => write!(f, "Line {line}, which was written, is gone."),
-            Why::Foreign => write!(f, "Line {line} is not the one that was written."),
-            Why::Unreadable(why) => write!(f, "Line {line} cannot be read: {}.", printable(why)),
+            BrokenReason::Torn => write!(f, "The file ends in the middle of line {line}."),
+            BrokenReason::TooLong => write!(f, "Line {line} is longer than any entry."),
+            BrokenReason::NotAnEntry => write!(f, "Line {line} is not an entry."),
+            BrokenReason::Changed => {
+                write!(f, "Line {line} was changed: its hash does not match its text.")
+            }
+            BrokenReason::NotNext => write!(f, "Line {line} does not follow the line before it."),
+            BrokenReason::NotTheFirst => write!(f, "Line {line} is not the beginning of a log."),
+            BrokenReason::Gone => write!(f, "Line {line}, which was written, is gone."),
+            BrokenReason::Foreign => write!(f, "Line {line} is not the one that was written."),
+            BrokenReason::Unreadable(why) => {
+                write!(f, "Line {line} cannot be read: {}.", printable(why))
+            }
         }
     }
 }
@@ -79,7 +83,7 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 /// Verifies a whole log. A log that is being written may end in the middle of a line.
-pub fn verify(path: &Path) -> Result<Verified, Broken> {
+pub fn verify(path: &Path) -> Result<VerifiedLog, Broken> {
     let file = File::open(path).map_err(|error| unreadable(1, &error))?;
     let mut chain = ChainCheck::from_the_first();
     let mut lines = BufReader::new(file);
@@ -90,11 +94,11 @@ pub fn verify(path: &Path) -> Result<Verified, Broken> {
         entries += 1;
     }
     let head = chain.head.unwrap_or(ChainHead { seq: 0, hash: Hash::ZERO });
-    Ok(Verified { entries, last_seq: head.seq, last_hash: head.hash })
+    Ok(VerifiedLog { entries, last_seq: head.seq, last_hash: head.hash })
 }
 
 pub(super) fn unreadable(line: u64, error: &io::Error) -> Broken {
-    Broken { line, why: Why::Unreadable(error.to_string()) }
+    Broken { line, why: BrokenReason::Unreadable(error.to_string()) }
 }
 
 /// Reads the next line with its line feed, never more than one byte beyond the limit. Returns false at the
@@ -132,27 +136,27 @@ impl ChainCheck {
     }
 
     /// Verifies the next line, given with its line feed, and moves on to it.
-    pub(super) fn follow(&mut self, text: &[u8]) -> Result<Line, Broken> {
+    pub(super) fn follow(&mut self, text: &[u8]) -> Result<AuditLine, Broken> {
         let line = self.check(text).map_err(|why| Broken { line: self.line, why })?;
         self.line += 1;
         self.must_be_first = false;
         Ok(line)
     }
 
-    fn check(&mut self, text: &[u8]) -> Result<Line, Why> {
+    fn check(&mut self, text: &[u8]) -> Result<AuditLine, BrokenReason> {
         if text.len() > MAX_LINE_BYTES {
-            return Err(Why::TooLong);
+            return Err(BrokenReason::TooLong);
         }
-        let text = text.strip_suffix(b"\n").ok_or(Why::Torn)?;
-        let line: Line = serde_json::from_slice(text).map_err(|_| Why::NotAnEntry)?;
+        let text = text.strip_suffix(b"\n").ok_or(BrokenReason::Torn)?;
+        let line: AuditLine = serde_json::from_slice(text).map_err(|_| BrokenReason::NotAnEntry)?;
         let (before, member) = text
             .len()
             .checked_sub(HASH_MEMBER_BYTES)
             .and_then(|at| text.split_at_checked(at))
-            .ok_or(Why::NotAnEntry)?;
+            .ok_or(BrokenReason::NotAnEntry)?;
         let hash = Hash::of(&[before, b"}"]);
         if member != format!(",\"hash\":\"{hash}\"}}").as_bytes() {
-            return Err(Why::Changed);
+            return Err(BrokenReason::Changed);
         }
         self.check_place(&line)?;
         self.head = Some(ChainHead { seq: line.seq, hash });
@@ -160,13 +164,13 @@ impl ChainCheck {
     }
 
     /// Whether the line is the one that comes next.
-    fn check_place(&self, line: &Line) -> Result<(), Why> {
+    fn check_place(&self, line: &AuditLine) -> Result<(), BrokenReason> {
         let (expected, why) = match self.head {
             Some(ChainHead { seq, hash }) => {
-                (ChainHead { seq: seq.saturating_add(1), hash }, Why::NotNext)
+                (ChainHead { seq: seq.saturating_add(1), hash }, BrokenReason::NotNext)
             }
             None if self.must_be_first && line.kind != LOG_BROKEN => {
-                (ChainHead { seq: 1, hash: Hash::ZERO }, Why::NotTheFirst)
+                (ChainHead { seq: 1, hash: Hash::ZERO }, BrokenReason::NotTheFirst)
             }
             None => return Ok(()),
         };

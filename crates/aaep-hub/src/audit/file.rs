@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::audit::chain::{Broken, ChainCheck, Why, read_line, unreadable};
+use crate::audit::chain::{Broken, BrokenReason, ChainCheck, read_line, unreadable};
 use crate::audit::line::ChainHead;
 use crate::store::folder::{create_file, sync_folder};
 use crate::store::{StoreFault, SyncedAudit};
@@ -86,7 +86,7 @@ pub(crate) fn look<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
         Ok(file) => compare(&file, safe, None, waiting).map(|_| ()),
         Err(error) if error.kind() == io::ErrorKind::NotFound && safe.bytes == 0 => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Broken { line: 1, why: Why::Gone }.into())
+            Err(Broken { line: 1, why: BrokenReason::Gone }.into())
         }
         Err(error) => Err(error.into()),
     }
@@ -164,7 +164,7 @@ fn compare<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
         let mut bytes = Vec::with_capacity(expected.len());
         rest.by_ref().take(expected.len() as u64).read_to_end(&mut bytes)?;
         if !is_torn(&expected, &bytes) {
-            return Err(Broken { line, why: Why::Foreign }.into());
+            return Err(Broken { line, why: BrokenReason::Foreign }.into());
         }
         has_hole |= bytes != expected;
         if !has_hole {
@@ -177,7 +177,7 @@ fn compare<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
         found.follow_ahead(&mut rest, head, line)?;
     }
     if !is_all_zero(&mut rest)? {
-        return Err(Broken { line, why: Why::Foreign }.into());
+        return Err(Broken { line, why: BrokenReason::Foreign }.into());
     }
     Ok(found)
 }
@@ -208,7 +208,7 @@ impl LogComparison {
 fn verify_safe_part(file: &File, safe: SyncedAudit) -> Result<(), AdoptError> {
     let last_line = (safe.seq + 1).saturating_sub(safe.first_seq);
     if file.metadata()?.len() < safe.bytes {
-        return Err(Broken { line: last_line, why: Why::Gone }.into());
+        return Err(Broken { line: last_line, why: BrokenReason::Gone }.into());
     }
     if safe.bytes == 0 {
         return Ok(());
@@ -232,7 +232,7 @@ fn verify_safe_part(file: &File, safe: SyncedAudit) -> Result<(), AdoptError> {
     }
     match chain.head {
         Some(head) if head.seq == safe.seq && head.hash == safe.hash => Ok(()),
-        _ => Err(Broken { line: chain.line.saturating_sub(1), why: Why::Foreign }.into()),
+        _ => Err(Broken { line: chain.line.saturating_sub(1), why: BrokenReason::Foreign }.into()),
     }
 }
 

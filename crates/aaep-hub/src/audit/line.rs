@@ -51,7 +51,7 @@ impl fmt::Display for Hash {
 
 /// A line of the log, parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Line {
+pub struct AuditLine {
     /// Its number: one more than that of the line before.
     pub seq: u64,
     /// When it happened, RFC 3339 with milliseconds.

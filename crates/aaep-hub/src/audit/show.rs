@@ -7,8 +7,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write};
 
-use crate::audit::chain::{Broken, ChainCheck, Why, read_line, unreadable};
-use crate::audit::line::{Line, details_hash, member};
+use crate::audit::chain::{Broken, BrokenReason, ChainCheck, read_line, unreadable};
+use crate::audit::line::{AuditLine, details_hash, member};
 use crate::store::{ReadError, Reader};
 
 /// The number of lines that are read from the store at once.
@@ -31,7 +31,7 @@ pub enum Details {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// The line of the log.
-    pub line: Line,
+    pub line: AuditLine,
     /// The words that belong to it.
     pub details: Details,
 }
@@ -148,7 +148,7 @@ impl Iterator for Show {
 }
 
 impl Show {
-    fn next_line(&mut self) -> Result<Option<Line>, ExportError> {
+    fn next_line(&mut self) -> Result<Option<AuditLine>, ExportError> {
         loop {
             match &mut self.source {
                 EntrySource::Unopened => self.open()?,
@@ -219,7 +219,7 @@ impl Show {
                     EntrySource::File(file, chain)
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(ExportError::Broken(Broken { line: 1, why: Why::Gone }));
+                    return Err(ExportError::Broken(Broken { line: 1, why: BrokenReason::Gone }));
                 }
                 Err(error) => return Err(ExportError::Broken(unreadable(1, &error))),
             },
@@ -259,7 +259,7 @@ fn seq_of(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn details_of(reader: &Reader, line: &Line) -> Result<Details, ExportError> {
+fn details_of(reader: &Reader, line: &AuditLine) -> Result<Details, ExportError> {
     let Some(hash) = &line.details_hash else { return Ok(Details::None) };
     let Some((salt, words)) = reader.salted_words(line.seq)? else { return Ok(Details::Deleted) };
     if details_hash(&salt, &words).to_string() == *hash {

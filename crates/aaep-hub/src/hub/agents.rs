@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aaep::{Message, Mode, Object, ReplyToken};
 use aaep_engine::terms::Door;
-use aaep_transport::Packet;
+use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -133,8 +133,8 @@ impl EngineOwner {
     }
 }
 
-fn packet(message: &impl Serialize) -> Arc<Packet> {
-    Arc::new(Packet::new("", serde_json::to_vec(message).unwrap_or_default()))
+fn packet(message: &impl Serialize) -> Arc<WirePacket> {
+    Arc::new(WirePacket::new("", serde_json::to_vec(message).unwrap_or_default()))
 }
 
 /// The frame that tells an agent on its socket how an ask was settled.

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::publish::Published;
 use super::refused::Refused;
 use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_IDEMPOTENCY_KEYS_EACH};
-use crate::store::{Change, StoredAnswer};
+use crate::store::{StoreChange, StoredAnswer};
 
 /// A request under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,12 +153,12 @@ impl KeyedAnswers {
         request: KeyedRequest,
         outcomes: &[Result<Published, Refused>],
         unix_us: i64,
-    ) -> Vec<Change> {
+    ) -> Vec<StoreChange> {
         let KeyedRequest { key, digest } = request;
         let lines = outcomes.iter().map(|it| it.as_ref().ok().map(PublishedRecord::of)).collect();
         let answer = serde_json::to_vec(&AnswerRecord { digest, lines }).unwrap_or_default();
         let answer: Arc<[u8]> = answer.into();
-        let change = |(agent, idempotency_key): (u64, String), answer| Change::Answered {
+        let change = |(agent, idempotency_key): (u64, String), answer| StoreChange::Answered {
             agent,
             idempotency_key,
             unix_us,
@@ -289,9 +289,9 @@ mod tests {
     }
 
     /// Applies the changes to the stored rows; an empty answer deletes its row.
-    fn apply(changes: Vec<Change>, rows: &mut Vec<StoredAnswer>) {
+    fn apply(changes: Vec<StoreChange>, rows: &mut Vec<StoredAnswer>) {
         for change in changes {
-            let Change::Answered { agent, idempotency_key, unix_us, answer } = change else {
+            let StoreChange::Answered { agent, idempotency_key, unix_us, answer } = change else {
                 panic!("not an answer: {change:?}")
             };
             rows.retain(|row| (row.agent, &row.idempotency_key) != (agent, &idempotency_key));

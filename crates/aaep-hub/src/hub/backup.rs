@@ -11,7 +11,7 @@ use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::store::folder::create_file;
-use crate::store::{Change, ReadError};
+use crate::store::{ReadError, StoreChange};
 
 impl Hub {
     /// Copies everything that was acknowledged so far, as one consistent snapshot, to a file that you can read
@@ -33,7 +33,7 @@ impl Hub {
                 outcome: "everything that is stored was copied".to_owned(),
                 details: None,
             };
-            owner.batch.changes.push(Change::Audit(entry));
+            owner.batch.changes.push(StoreChange::Audit(entry));
         })
         .await?;
         let reader = self.reader().clone();

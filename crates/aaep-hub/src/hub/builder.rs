@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
 use aaep_engine::terms::Offer;
-use aaep_engine::{Config, Now};
+use aaep_engine::{EngineConfig, Now};
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
@@ -29,7 +29,7 @@ use super::{Hub, HubShared, stored};
 use crate::access::{Guard, Limits, Roster};
 use crate::bounds::{MAX_NAMES, MAX_SUBSCRIPTIONS};
 use crate::redact::{RedactConfig, RedactError, Redactor};
-use crate::store::{Change, OpenError, OpenOptions, ReadError, Recovered, Store};
+use crate::store::{OpenError, OpenOptions, ReadError, RecoveredStore, Store, StoreChange};
 
 /// How many messages one agent may send on its socket each second. The limits for publishing come on top.
 const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
@@ -146,7 +146,7 @@ impl HubBuilder {
     pub fn start(self) -> Result<Hub, StartError> {
         let (mut store, mut recovered) = match &self.folder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
-            None => (Store::in_memory(), Recovered::default()),
+            None => (Store::in_memory(), RecoveredStore::default()),
         };
         // If the disk is full and this fails, there is still room for as many names again.
         if let Err(error) = store.forget_unused_principals(&mut recovered, MAX_NAMES / 2) {
@@ -159,7 +159,7 @@ impl HubBuilder {
     pub(super) fn start_on(
         mut self,
         store: Store,
-        recovered: Recovered,
+        recovered: RecoveredStore,
     ) -> Result<Hub, StartError> {
         let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
         let redactor = self.redactor.take().map_or_else(built_in, Ok);
@@ -170,7 +170,7 @@ impl HubBuilder {
         let most = usize::try_from(MAX_SUBSCRIPTIONS).unwrap_or(usize::MAX);
         let offered = self.offer.max_concurrent_subscriptions;
         self.offer.max_concurrent_subscriptions = offered.min(most);
-        let mut config = Config::new(self.offer.clone(), seed);
+        let mut config = EngineConfig::new(self.offer.clone(), seed);
         if let Some(guard) = &self.guard {
             let limits = guard.limits();
             config.memory_bytes = limits.memory_bytes;
@@ -192,7 +192,7 @@ impl HubBuilder {
         self,
         (clock, now): (Clock, Now),
         mut store: Store,
-        (recovered, loaded): (Recovered, stored::LoadedState),
+        (recovered, loaded): (RecoveredStore, stored::LoadedState),
         redactor: Arc<Redactor>,
     ) -> std::io::Result<Hub> {
         let status = Arc::new(HubStatus::default());
@@ -257,11 +257,11 @@ impl HubBuilder {
             owner.running_bytes.end(&lost.session_id);
         }
         let gone = loaded.unreadable.into_iter();
-        let gone = gone.map(|subscription_id| Change::Unsubscribed { subscription_id });
+        let gone = gone.map(|subscription_id| StoreChange::Unsubscribed { subscription_id });
         owner.batch.changes.extend(gone);
         let settled = loaded.stray.into_iter().map(|reply_token| {
             let resolution = b"{}".as_slice().into();
-            Change::AskSettled { reply_token, unix_us: now.unix_us, resolution }
+            StoreChange::AskSettled { reply_token, unix_us: now.unix_us, resolution }
         });
         owner.batch.changes.extend(settled);
         owner.carry_out(now, loaded.outputs, None);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use aaep::{EventId, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
-use aaep_engine::{EndReason, Input, SubscriberKey};
-use aaep_transport::wire::{Command, ConnectionKey, Report, Socket};
-use aaep_transport::{Packet, Protocol};
+use aaep_engine::{EndReason, EngineInput, SubscriberKey};
+use aaep_transport::wire::{Command, ConnectionKey, Socket, WireReport};
+use aaep_transport::{Protocol, WirePacket};
 use serde_json::json;
 
 use super::HubError;
@@ -106,26 +106,26 @@ impl EngineOwner {
                     self.tell_agent_wire(Command::Resume { connection });
                 }
             }
-            WireInput::Report(Report::Blocked { connection, subscriber }) => {
+            WireInput::Report(WireReport::Blocked { connection, subscriber }) => {
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, true);
-                    self.handle(Input::Block { subscriber }, None);
+                    self.handle(EngineInput::Block { subscriber }, None);
                 }
             }
-            WireInput::Report(Report::Withdrawn { connection, subscriber, last_event_id }) => {
+            WireInput::Report(WireReport::Withdrawn { connection, subscriber, last_event_id }) => {
                 self.take_back(connection, subscriber, &last_event_id);
             }
-            WireInput::Report(Report::Unblocked { connection, subscriber }) => {
+            WireInput::Report(WireReport::Unblocked { connection, subscriber }) => {
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, false);
-                    self.handle(Input::Unblock { subscriber }, None);
+                    self.handle(EngineInput::Unblock { subscriber }, None);
                 }
             }
-            WireInput::Report(Report::Gone { connection, why, .. }) => {
+            WireInput::Report(WireReport::Gone { connection, why, .. }) => {
                 tracing::debug!(connection, %why, "A connection is gone.");
                 self.connection_gone(connection);
             }
-            WireInput::Report(Report::Message { .. }) => {}
+            WireInput::Report(WireReport::Message { .. }) => {}
         }
     }
 
@@ -134,7 +134,7 @@ impl EngineOwner {
     fn refuse_now(&mut self, connection: ConnectionKey, why: String) {
         let message = HubError::NotTaken { why }.to_string();
         let frame = json!({ "type": "agentvoice:error", "error": "not_taken", "message": message });
-        let packet = Arc::new(Packet::new("", frame.to_string().into_bytes()));
+        let packet = Arc::new(WirePacket::new("", frame.to_string().into_bytes()));
         let is_agent =
             self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
         let wire = if is_agent { &self.agent_wire } else { &self.wire };
@@ -146,7 +146,7 @@ impl EngineOwner {
     fn reject_now(&mut self, connection: ConnectionKey) {
         let rejected = self.reject_at(Door::Failing);
         let json = serde_json::to_vec(&rejected).unwrap_or_default();
-        let packet = Arc::new(Packet::new("", json));
+        let packet = Arc::new(WirePacket::new("", json));
         let reason = "The subscription was rejected.".to_owned();
         let close = Command::Close { connection, code: 4001, reason, after_flush: true };
         // If the wire has stopped, there is nobody to tell.
@@ -181,7 +181,7 @@ impl EngineOwner {
         if self.is_on(subscriber, connection) {
             match EventId::parse(last) {
                 Ok(last_event_id) => {
-                    self.handle(Input::TakeBack { subscriber, last_event_id }, None);
+                    self.handle(EngineInput::TakeBack { subscriber, last_event_id }, None);
                 }
                 // The position is unknown, so the subscriber has to reconnect and say where it is.
                 Err(_) => self.close(connection, 4000, "Connect again."),
@@ -201,7 +201,7 @@ impl EngineOwner {
             if let Some(subscriber) = self.subscribers.get_mut(&subscriber) {
                 subscriber.connection = None;
             }
-            self.handle(Input::Disconnect { subscriber }, None);
+            self.handle(EngineInput::Disconnect { subscriber }, None);
         }
     }
 
@@ -212,7 +212,7 @@ impl EngineOwner {
         for (connection, subscriber) in theirs {
             if let Some(subscriber) = subscriber {
                 let reason = EndReason::AccessEnded;
-                self.handle(Input::End { subscriber, reason }, Some(connection));
+                self.handle(EngineInput::End { subscriber, reason }, Some(connection));
             }
             self.close(connection, 4003, "You may not be here any more. Ask for a new token.");
         }
@@ -275,7 +275,7 @@ impl EngineOwner {
             return;
         };
         self.take_over(subscriber, connection);
-        let input = Input::Reconnect { principal, subscription_id, last_event_id };
+        let input = EngineInput::Reconnect { principal, subscription_id, last_event_id };
         self.handle(input, Some(connection));
     }
 
@@ -291,7 +291,7 @@ impl EngineOwner {
         self.tell_wire(Command::Attach { connection, subscriber });
         if let Some(before) = before.filter(|before| *before != connection) {
             self.close_former_connection(subscriber, before);
-            self.handle(Input::Disconnect { subscriber }, None);
+            self.handle(EngineInput::Disconnect { subscriber }, None);
         }
     }
 
@@ -320,7 +320,7 @@ impl EngineOwner {
     /// Sends a message that is not an event on a subscriber's connection.
     pub(super) fn send(&mut self, connection: ConnectionKey, message: &impl serde::Serialize) {
         let json = serde_json::to_vec(message).unwrap_or_default();
-        let packet = Arc::new(Packet::new("", json));
+        let packet = Arc::new(WirePacket::new("", json));
         self.tell_wire(Command::Send { connection, packet });
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use aaep::Object;
-use aaep_transport::wire::{ConnectionKey, Flow, Report, Reports};
+use aaep_transport::wire::{ConnectionKey, Flow, Reports, WireReport};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -28,9 +28,9 @@ pub(super) enum WireRole {
 }
 
 /// A report as it came from its wire.
-pub(super) struct WireReport {
+pub(super) struct RoutedReport {
     wire: WireRole,
-    report: Report,
+    report: WireReport,
     /// Whether the connection is paused until this message is handled.
     is_paused: bool,
 }
@@ -47,7 +47,7 @@ pub(super) enum WireInput {
     /// A message from an agent: an object, or what is wrong with it.
     Agent { connection: ConnectionKey, message: Result<Object, String>, is_paused: bool },
     /// A change of a connection.
-    Report(Report),
+    Report(WireReport),
 }
 
 /// Forwards the reports of one wire to the reader thread.
@@ -55,31 +55,31 @@ pub(super) struct WireReporter {
     pub(super) wire: WireRole,
     /// The channel itself is not bounded. It holds at most [`MAX_PENDING_MESSAGES`] messages, one more for each
     /// connection, and for each of these the reports that it is full, empty and gone.
-    pub(super) reader: Sender<WireReport>,
+    pub(super) reader: Sender<RoutedReport>,
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
 impl Reports for WireReporter {
-    fn report(&mut self, report: Report) -> Flow {
-        let is_message = matches!(report, Report::Message { .. });
+    fn report(&mut self, report: WireReport) -> Flow {
+        let is_message = matches!(report, WireReport::Message { .. });
         let is_paused =
             is_message && self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_PENDING_MESSAGES;
         // If the reader is gone, the hub is stopping.
-        let _ = self.reader.send(WireReport { wire: self.wire, report, is_paused });
+        let _ = self.reader.send(RoutedReport { wire: self.wire, report, is_paused });
         if is_paused { Flow::Pause } else { Flow::Continue }
     }
 }
 
 /// Reads reports until both wires are gone.
 pub(super) fn read_all(
-    told: &Receiver<WireReport>,
+    told: &Receiver<RoutedReport>,
     owner: &UnboundedSender<WireInput>,
     redactor: &Redactor,
     waiting: &AtomicUsize,
 ) {
-    while let Ok(WireReport { wire, report, is_paused }) = told.recv() {
+    while let Ok(RoutedReport { wire, report, is_paused }) = told.recv() {
         let heard = match report {
-            Report::Message { connection, text } => {
+            WireReport::Message { connection, text } => {
                 let heard = match wire {
                     WireRole::Subscribers => {
                         let reading = Box::new(read_subscriber(text.as_bytes()));

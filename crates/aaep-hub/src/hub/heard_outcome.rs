@@ -6,7 +6,7 @@
 use aaep::ReplyToken;
 
 use super::settlement::Settlement;
-use super::{AskState, Hub, HubError};
+use super::{Hub, HubError, PublishedAskState};
 use crate::access::{Principal, Scope};
 use crate::store::ReadError;
 
@@ -17,7 +17,7 @@ impl Hub {
         &self,
         principal: &Principal,
         reply_token: &ReplyToken,
-    ) -> Result<AskState, HubError> {
+    ) -> Result<PublishedAskState, HubError> {
         if !(principal.is_person() && principal.scopes.has(Scope::Listen)) {
             return Err(HubError::NoSuchAsk);
         }
@@ -38,7 +38,7 @@ impl Hub {
         if !may_hear {
             return Err(HubError::NoSuchAsk);
         }
-        Ok(AskState {
+        Ok(PublishedAskState {
             event_id: asked.event_id,
             session_id: asked.session_id,
             ends_unix_us: None,

@@ -14,7 +14,7 @@ use aaep_transport::wire::{Command, WireHandle};
 use super::clock::Clock;
 use super::status::HubStatus;
 use crate::bounds::MAX_CHANGES;
-use crate::store::{Change, CommitError, Store};
+use crate::store::{CommitError, Store, StoreChange};
 
 /// How many batches may wait for the disk. Beyond that, the owner waits, and everyone with it.
 pub(super) const MAX_WAITING_BATCHES: usize = 256;
@@ -50,7 +50,7 @@ pub(super) const MAX_WAITING_DELETIONS: usize = 64;
 /// The result of one turn of the owner: stored as a whole, then carried out.
 #[derive(Default)]
 pub(super) struct CommitBatch {
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<StoreChange>,
     pub(super) effects: Vec<DeferredEffect>,
     /// When the first critical event among the effects was taken in.
     pub(super) critical_since: Option<Instant>,
@@ -140,7 +140,7 @@ impl StoreKeeper {
 
     /// Stores the changes, however long it takes. Returns false if they are not stored, or if that is unknown.
     /// In the second case the hub has to be restarted, because its memory and the disk may differ.
-    fn keep(&mut self, changes: &mut Vec<Change>) -> bool {
+    fn keep(&mut self, changes: &mut Vec<StoreChange>) -> bool {
         let began = Instant::now();
         let mut is_first_failure = true;
         loop {
@@ -183,7 +183,7 @@ impl StoreKeeper {
     }
 
     /// Waits before the next attempt. Meanwhile it performs a requested deletion, which may make room.
-    fn make_room(&mut self, changes: &mut Vec<Change>) {
+    fn make_room(&mut self, changes: &mut Vec<StoreChange>) {
         if let Ok(delete) = self.deletions.recv_timeout(RETRY) {
             self.deleted.extend(delete(&mut self.store));
             remove_deleted(changes, &self.deleted);
@@ -244,12 +244,12 @@ impl StoreKeeper {
 }
 
 /// Removes the changes of deleted sessions.
-fn remove_deleted(changes: &mut Vec<Change>, deleted: &HashSet<SessionId>) {
+fn remove_deleted(changes: &mut Vec<StoreChange>, deleted: &HashSet<SessionId>) {
     changes.retain(|change| match change {
-        Change::Event { session_id, .. }
-        | Change::SessionAbout { session_id, .. }
-        | Change::SessionEnded { session_id, .. }
-        | Change::AskOpened { session_id, .. } => !deleted.contains(session_id),
+        StoreChange::Event { session_id, .. }
+        | StoreChange::SessionAbout { session_id, .. }
+        | StoreChange::SessionEnded { session_id, .. }
+        | StoreChange::AskOpened { session_id, .. } => !deleted.contains(session_id),
         _ => true,
     });
 }

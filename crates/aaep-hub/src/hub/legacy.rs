@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use aaep::handshake::{SubscriptionRejected, SubscriptionRequest};
 use aaep::{Capabilities, EventId, Message, ReplyToken, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
-use aaep_engine::{Input, Resume};
+use aaep_engine::{EngineInput, ResumePoint};
 use aaep_transport::wire::ConnectionKey;
 use aaep_trust::strict_json;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::owner::EngineOwner;
 use super::posts::{NewInstruction, NotInstructed};
 use super::reading::{MalformedRequest, SubscriberMessage, read_subscriber};
-use super::subscribers::{Told, close_of};
+use super::subscribers::{MessageOutcome, close_of};
 use crate::access::{Principal, Scope, UNNAMED_PROGRAM};
 
 /// How many prompts of one principal may wait for a stream.
@@ -114,7 +114,7 @@ impl EngineOwner {
             }
             before => {
                 let resume = last_event_id
-                    .map(|id| Resume { subscription_id: None, last_event_id: Some(id) });
+                    .map(|id| ResumePoint { subscription_id: None, last_event_id: Some(id) });
                 self.legacy_begin(connection, principal, resume);
                 if let Some(before) = before {
                     self.legacy_end(principal, before);
@@ -133,7 +133,7 @@ impl EngineOwner {
         &mut self,
         connection: ConnectionKey,
         principal: &Principal,
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
     ) {
         if principal.is_local_program() && !self.roster.trusts_local_programs() {
             self.send(connection, &may_not_answer());
@@ -156,7 +156,7 @@ impl EngineOwner {
     fn legacy_end(&mut self, principal: &Principal, subscription_id: SubscriptionId) {
         let Ok(principal) = self.acting_number(principal, Some(&subscription_id)) else { return };
         let message = Box::new(close_of(subscription_id));
-        self.handle(Input::Close { principal, message }, None);
+        self.handle(EngineInput::Close { principal, message }, None);
     }
 
     fn note_legacy(&mut self, connection: ConnectionKey, subscription_id: &SubscriptionId) {
@@ -313,7 +313,7 @@ impl EngineOwner {
         principal: &Principal,
         message: Message,
     ) {
-        if let Told::Rejected(message) = self.tell(principal, message, connection)
+        if let MessageOutcome::Rejected(message) = self.tell(principal, message, connection)
             && let Some(connection) = connection
         {
             self.send(connection, &message);

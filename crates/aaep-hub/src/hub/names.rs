@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bounds::{MAX_NAME_BYTES, MAX_NAMES};
-use crate::store::Change;
+use crate::store::StoreChange;
 
 /// The numbers of all names.
 #[derive(Debug, Default)]
@@ -28,8 +28,8 @@ impl PrincipalNumbers {
     pub(super) fn key(
         &mut self,
         name: &str,
-        changes: &mut Vec<Change>,
-        store: fn(u64, String) -> Change,
+        changes: &mut Vec<StoreChange>,
+        store: fn(u64, String) -> StoreChange,
     ) -> Result<u64, TooManyNames> {
         if let Some(key) = self.by_name.get(name) {
             return Ok(*key);

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use aaep::extension::DecidedBy;
 use aaep::{Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
-    Audit, Author, Engine, Frame, Input, Now, Output, Record, ReplyRefusal, Resolution,
+    Audit, Author, Engine, EngineInput, Frame, Now, Output, Record, ReplyRefusal, Resolution,
     SubscriberKey, Subscription,
 };
-use aaep_transport::Packet;
+use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -36,7 +36,7 @@ use super::status::HubStatus;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
 use crate::bounds::MAX_CHANGES;
-use crate::store::{Change, Reader, StoredTime};
+use crate::store::{Reader, StoreChange, StoredTime};
 
 /// How many requests may wait for the owner. Beyond that, the caller waits.
 pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
@@ -161,7 +161,7 @@ impl EngineOwner {
                     None => break,
                 },
                 () = sleep => {
-                    self.handle(Input::Tick, None);
+                    self.handle(EngineInput::Tick, None);
                     self.count_refusals(false);
                 }
                 _ = silence.tick() => self.end_silent_sessions(),
@@ -200,7 +200,7 @@ impl EngineOwner {
         for (principal, left_out) in self.refusals.take_counts(now.monotonic_us, is_end) {
             let who = principal.and_then(|it| self.principals.name(it)).map(str::to_owned);
             let entry = refusals::entry(now.unix_us, who, left_out);
-            self.batch.changes.push(Change::Audit(entry));
+            self.batch.changes.push(StoreChange::Audit(entry));
         }
     }
 
@@ -215,7 +215,7 @@ impl EngineOwner {
             self.withdraw_for_critical();
         }
         for (subscription_id, subscription) in self.remembered.drain() {
-            self.batch.changes.push(Change::Subscribed {
+            self.batch.changes.push(StoreChange::Subscribed {
                 subscription_id,
                 principal: subscription.principal,
                 may_reply: subscription.may_reply,
@@ -255,7 +255,7 @@ impl EngineOwner {
 
     /// Passes an input to the engine and carries out the output. Returns the part of the output that answers
     /// the input. `on` is the connection on which the input came, if any.
-    pub(super) fn handle(&mut self, input: Input, on: Option<ConnectionKey>) -> Vec<Output> {
+    pub(super) fn handle(&mut self, input: EngineInput, on: Option<ConnectionKey>) -> Vec<Output> {
         let now = self.clock.now();
         let outputs = self.engine.handle(now, input);
         self.carry_out(now, outputs, on)
@@ -269,7 +269,7 @@ impl EngineOwner {
         on: Option<ConnectionKey>,
     ) -> Vec<Output> {
         let mut answers = Vec::new();
-        let mut last: Option<(Arc<Frame>, Arc<Packet>)> = None;
+        let mut last: Option<(Arc<Frame>, Arc<WirePacket>)> = None;
         let mut asking: Option<Arc<Event>> = None;
         for output in &outputs {
             if let Output::Record(record) = output
@@ -287,7 +287,7 @@ impl EngineOwner {
                 }
                 Output::Forget { subscription_id } => {
                     self.remembered.remove(&subscription_id);
-                    self.batch.changes.push(Change::Unsubscribed { subscription_id });
+                    self.batch.changes.push(StoreChange::Unsubscribed { subscription_id });
                 }
                 Output::Recovered { subscriber, subscription_id } => {
                     self.register_subscriber(subscriber, subscription_id.clone(), None);
@@ -317,7 +317,7 @@ impl EngineOwner {
                     self.register_subscriber(subscriber, message.subscription_id.clone(), on);
                     if let Some(connection) = on {
                         let json = serde_json::to_vec(&message).unwrap_or_default();
-                        let packet = Arc::new(Packet::new("", json));
+                        let packet = Arc::new(WirePacket::new("", json));
                         self.tell_wire(Command::Send { connection, packet });
                         self.tell_wire(Command::Attach { connection, subscriber });
                     }
@@ -353,7 +353,7 @@ impl EngineOwner {
         let order = self.next_order;
         self.next_order += 1;
         self.running_bytes.add(&session_id, principal, json.len() as u64);
-        self.batch.changes.push(Change::Event {
+        self.batch.changes.push(StoreChange::Event {
             order,
             session_id: session_id.clone(),
             event_id: event.envelope.event_id.clone(),
@@ -370,7 +370,7 @@ impl EngineOwner {
         }
         if self.engine.has_ended(&session_id) {
             self.running_bytes.end(&session_id);
-            self.batch.changes.push(Change::SessionEnded { session_id, unix_us });
+            self.batch.changes.push(StoreChange::SessionEnded { session_id, unix_us });
         }
     }
 
@@ -387,15 +387,15 @@ impl EngineOwner {
         let Some(ask) = self.asks.get_mut(&reply_token) else { return };
         ask.ends_unix_us = time.ends_unix_us;
         let change = if std::mem::replace(&mut ask.is_stored, true) {
-            Change::AskMoved { reply_token, time }
+            StoreChange::AskMoved { reply_token, time }
         } else {
             let session_id = ask.asked.session_id.clone();
-            Change::AskOpened { reply_token, session_id, time }
+            StoreChange::AskOpened { reply_token, session_id, time }
         };
         self.batch.changes.push(change);
     }
 
-    fn deliver(&mut self, frame: &Frame, packet: Arc<Packet>, to: Vec<SubscriberKey>) {
+    fn deliver(&mut self, frame: &Frame, packet: Arc<WirePacket>, to: Vec<SubscriberKey>) {
         self.batch.deliveries += to.len() as u64;
         if frame.is_critical {
             self.batch.critical_since.get_or_insert_with(Instant::now);
@@ -462,7 +462,7 @@ impl EngineOwner {
         let settlement = Settlement::new(reply_token.clone(), resolution, decided_by);
         self.status.metrics.settled(settlement.word());
         let Some(ask) = self.asks.remove(reply_token) else { return };
-        self.batch.changes.push(Change::AskSettled {
+        self.batch.changes.push(StoreChange::AskSettled {
             reply_token: reply_token.clone(),
             unix_us: now.unix_us,
             resolution: settlement.to_stored(&ask.asked, answered).into(),
@@ -530,7 +530,7 @@ impl EngineOwner {
         let asked_by = asked_by.map(str::to_owned);
         let about = AuditContext { unix_us: now.unix_us, session_id, who, words, asked_by };
         let entry = entry::build_entry(audit, about);
-        self.batch.changes.push(Change::Audit(entry));
+        self.batch.changes.push(StoreChange::Audit(entry));
     }
 
     /// Refuses a reply because its subscription never received an ask.
@@ -543,7 +543,7 @@ impl EngineOwner {
 
     /// The principal's number.
     pub(super) fn principal_number(&mut self, principal: &Principal) -> Result<u64, TooManyNames> {
-        let store = |key, name| Change::Principal { key, name };
+        let store = |key, name| StoreChange::Principal { key, name };
         self.principals.key(&principal.id, &mut self.batch.changes, store)
     }
 
@@ -593,7 +593,7 @@ impl EngineOwner {
 }
 
 /// Makes a packet for the wires from a frame, without copying it.
-fn packet(frame: &Arc<Frame>) -> Arc<Packet> {
+fn packet(frame: &Arc<Frame>) -> Arc<WirePacket> {
     struct FrameJson(Arc<Frame>);
     impl AsRef<[u8]> for FrameJson {
         fn as_ref(&self) -> &[u8] {
@@ -601,5 +601,5 @@ fn packet(frame: &Arc<Frame>) -> Arc<Packet> {
         }
     }
     let json = Bytes::from_owner(FrameJson(Arc::clone(frame)));
-    Arc::new(Packet::new(frame.event_id.as_str(), json).critical(frame.is_critical))
+    Arc::new(WirePacket::new(frame.event_id.as_str(), json).critical(frame.is_critical))
 }

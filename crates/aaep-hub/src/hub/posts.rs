@@ -17,11 +17,11 @@ use tokio::sync::oneshot;
 use super::entry::shortened;
 use super::holders::NameClaim;
 use super::owner::EngineOwner;
-use super::subscribers::Told;
+use super::subscribers::MessageOutcome;
 use crate::access::{Principal, Scope};
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
-use crate::store::Change;
+use crate::store::StoreChange;
 
 /// How long an agent may be away before its post is forgotten.
 const POST_US: u64 = 90_000_000;
@@ -78,12 +78,12 @@ struct AgentPost {
 struct WaitingInstruction {
     /// The id of the principal that gave it.
     from: String,
-    instruction: Instruction,
+    instruction: AgentInstruction,
 }
 
 /// An instruction from a person to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Instruction {
+pub struct AgentInstruction {
     /// Its number in the agent's post, larger than that of the previous one.
     pub number: u64,
     /// `agentvoice:agent.prompt`, `agentvoice:session.cancel` or `agentvoice:session.steer`.
@@ -239,7 +239,7 @@ impl EngineOwner {
         principal: u64,
         agent_id: &str,
         after: u64,
-    ) -> Option<(Vec<Instruction>, Option<oneshot::Receiver<()>>)> {
+    ) -> Option<(Vec<AgentInstruction>, Option<oneshot::Receiver<()>>)> {
         let now_us = self.clock.now().monotonic_us;
         let post = self.posts.0.get_mut(agent_id).filter(|post| post.principal == principal)?;
         post.seen_us = now_us;
@@ -259,7 +259,7 @@ impl EngineOwner {
         principal: &Principal,
         number: u64,
         message: Message,
-    ) -> Told {
+    ) -> MessageOutcome {
         let (subscription, agent_id, wish) = match message {
             Message::AgentPrompt(it) => {
                 (it.subscription_id, it.agent_id, NewInstruction::Prompt { text: it.text })
@@ -276,18 +276,18 @@ impl EngineOwner {
                 let wish = NewInstruction::Steer { session_id: it.session_id, text: it.text };
                 (it.subscription_id, None, wish)
             }
-            _ => return Told::NotForHere,
+            _ => return MessageOutcome::NotForHere,
         };
         match self.engine.subscription(&subscription) {
             Some((_, whose)) if whose == number => {}
-            _ => return Told::NoSuchSubscription,
+            _ => return MessageOutcome::NoSuchSubscription,
         }
         if principal.is_local_program() && !self.is_allowed_program(number) {
-            return Told::NotInstructed(NotInstructed::NotAllowed);
+            return MessageOutcome::NotInstructed(NotInstructed::NotAllowed);
         }
         match self.instruct_agent(principal, agent_id.as_deref(), wish) {
-            Ok(session_id) => Told::Instructed(session_id),
-            Err(why) => Told::NotInstructed(why),
+            Ok(session_id) => MessageOutcome::Instructed(session_id),
+            Err(why) => MessageOutcome::NotInstructed(why),
         }
     }
 
@@ -335,7 +335,7 @@ impl EngineOwner {
         let session_id = instruction.session_id.clone();
         self.status.metrics.instructed();
         let entry = audit_entry(self.clock.now().unix_us, &principal.id, &agent, &instruction);
-        self.batch.changes.push(Change::Audit(entry));
+        self.batch.changes.push(StoreChange::Audit(entry));
         if let Some(connection) = post.connection {
             self.tell_agent(connection, &instruction);
             return Ok(session_id);
@@ -388,7 +388,7 @@ const CANCEL: &str = "agentvoice:session.cancel";
 /// The kind of an instruction to continue in another way.
 const STEER: &str = "agentvoice:session.steer";
 
-impl Instruction {
+impl AgentInstruction {
     fn cancels(&self, session_id: &SessionId) -> bool {
         self.kind == CANCEL && self.session_id == *session_id
     }
@@ -412,9 +412,9 @@ impl NewInstruction {
 
     /// Builds the instruction for the agent. Returns `None` only if the system has no randomness for a new
     /// session id.
-    fn instruction(self, number: u64) -> Option<Instruction> {
+    fn instruction(self, number: u64) -> Option<AgentInstruction> {
         Some(match self {
-            NewInstruction::Prompt { text } => Instruction {
+            NewInstruction::Prompt { text } => AgentInstruction {
                 number,
                 kind: "agentvoice:agent.prompt",
                 session_id: new_session()?,
@@ -424,7 +424,7 @@ impl NewInstruction {
             },
             NewInstruction::Cancel { session_id, reason } => {
                 let original_session_id = None;
-                Instruction {
+                AgentInstruction {
                     number,
                     kind: CANCEL,
                     session_id,
@@ -433,7 +433,7 @@ impl NewInstruction {
                     reason,
                 }
             }
-            NewInstruction::Steer { session_id, text } => Instruction {
+            NewInstruction::Steer { session_id, text } => AgentInstruction {
                 number,
                 kind: STEER,
                 session_id,
@@ -447,7 +447,7 @@ impl NewInstruction {
 
 /// The audit entry for an instruction. It omits the words of a prompt: the session may never begin, and then
 /// nobody could delete the words with it.
-fn audit_entry(unix_us: i64, who: &str, agent_id: &str, instruction: &Instruction) -> Entry {
+fn audit_entry(unix_us: i64, who: &str, agent_id: &str, instruction: &AgentInstruction) -> Entry {
     let (what, details) = match instruction.kind {
         CANCEL => ("cancel", None),
         STEER => ("steer", instruction.text.clone()),

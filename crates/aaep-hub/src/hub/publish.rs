@@ -4,7 +4,9 @@ use aaep::extension::{DOOR_FIELDS, Delivery, Original, PREFIX};
 use aaep::{
     CoreType, Event, EventId, Message, Mode, Object, Payload, ReplyToken, SessionId, Severity,
 };
-use aaep_engine::{FILLED_FIELDS, Input, Output, Refusal, complete, is_filled, is_same_chunk};
+use aaep_engine::{
+    EngineInput, FILLED_FIELDS, Output, Refusal, complete, is_filled, is_same_chunk,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +20,7 @@ use super::session_agent::SessionAgent;
 use super::settlement::{AskOrigin, Settlement};
 use crate::access::{LimitError, MAX_EVENTS_AT_ONCE, Principal};
 use crate::bounds::MAX_KEY_BYTES;
-use crate::store::{Change, ReadError, Reader};
+use crate::store::{ReadError, Reader, StoreChange};
 
 /// An event that was accepted and stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -193,7 +195,7 @@ impl EngineOwner {
         let agent = SessionAgent::new(who, &agent_id);
         let about = if whose.is_none() {
             let json = agent.to_json().ok_or(Refused::TooManyNames)?;
-            Some(Change::SessionAbout { session_id: session_id.clone(), json: json.into() })
+            Some(StoreChange::SessionAbout { session_id: session_id.clone(), json: json.into() })
         } else {
             None
         };
@@ -201,7 +203,7 @@ impl EngineOwner {
         if whose.is_some() {
             self.announce_takeover(&session_id, &agent_id, principal);
         }
-        let input = Input::Publish { principal, tags: agent.tags, event };
+        let input = EngineInput::Publish { principal, tags: agent.tags, event };
         for answer in self.handle(input, None) {
             if let Output::Refused { event_id, refusal, .. } = answer {
                 return Err(Refused::Rules { event_id, refusal });
@@ -241,7 +243,7 @@ impl EngineOwner {
         if ask.asked.principal != principal {
             return false;
         }
-        let input = Input::Withdraw { principal, reply_token: reply_token.clone() };
+        let input = EngineInput::Withdraw { principal, reply_token: reply_token.clone() };
         let answers = self.handle(input, None);
         !answers.iter().any(|answer| matches!(answer, Output::NoSuchAsk { .. }))
     }

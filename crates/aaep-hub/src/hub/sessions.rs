@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aaep::{ReplyToken, SessionId};
-use aaep_engine::{AgentTags, Input, SessionEnd};
+use aaep_engine::{AgentTags, EngineInput, SessionEnd};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -211,7 +211,7 @@ impl EngineOwner {
             return false;
         }
         tracing::info!(session_id = %aaep::printable(session_id.as_str()), "A session is ended by hand.");
-        self.handle(Input::EndSession { session_id, why: SessionEnd::ByHand }, None);
+        self.handle(EngineInput::EndSession { session_id, why: SessionEnd::ByHand }, None);
         true
     }
 
@@ -233,7 +233,7 @@ impl EngineOwner {
             drop(speakers);
             if !is_connected && !is_there {
                 let why = SessionEnd::Silent { after_us };
-                self.handle(Input::EndSession { session_id, why }, None);
+                self.handle(EngineInput::EndSession { session_id, why }, None);
             }
         }
     }
@@ -316,7 +316,7 @@ impl EngineOwner {
             let _ = sender.send(Err(DeleteError::StillRunning));
             return receiver;
         }
-        self.handle(Input::DeleteSession { session_id: session_id.clone() }, None);
+        self.handle(EngineInput::DeleteSession { session_id: session_id.clone() }, None);
         let now_unix_us = self.clock.now().unix_us;
         let id = session_id.clone();
         let delete = move |store: &mut Store| {

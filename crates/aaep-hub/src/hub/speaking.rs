@@ -1,7 +1,7 @@
 //! Which principals may speak under a name, and what happens when a name changes hands (ruling 36).
 
 use aaep::SessionId;
-use aaep_engine::Input;
+use aaep_engine::EngineInput;
 
 use super::holders::{NameClaim, NameUse};
 use super::owner::EngineOwner;
@@ -9,7 +9,7 @@ use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
-use crate::store::{Change, MAX_PAGE_ROWS, ReadError};
+use crate::store::{MAX_PAGE_ROWS, ReadError, StoreChange};
 
 /// How many stored sessions are examined after a start to restore the holders of names.
 const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
@@ -65,12 +65,12 @@ impl EngineOwner {
             outcome: format!("speaks under a name of {from}"),
             details: None,
         };
-        self.batch.changes.push(Change::Audit(entry));
+        self.batch.changes.push(StoreChange::Audit(entry));
         let words = format!(
             "Another program speaks as {agent_id} now: {to}. Before, it was {from}. \
              Rules and answers for {agent_id} may not be meant for it."
         );
-        let input = Input::Announce { session_id: session_id.clone(), words };
+        let input = EngineInput::Announce { session_id: session_id.clone(), words };
         self.handle(input, None);
     }
 

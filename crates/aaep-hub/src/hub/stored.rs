@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
 use aaep_engine::{
-    AgentTags, AskTimeRecord, Author, Config, Engine, Hears, Now, Output, Record, Recovered,
-    Replayed, Subscription,
+    AgentTags, AskTimeRecord, Author, Engine, EngineConfig, HearingScope, Now, Output, Record,
+    RecoveredState, Replayed, Subscription,
 };
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ use crate::store::{
 /// The terms of a subscription as JSON.
 pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
     let hears = match &subscription.hears {
-        Hears::All => Value::Null,
-        Hears::Tagged(tags) => tags.iter().collect::<Vec<&str>>().into(),
+        HearingScope::All => Value::Null,
+        HearingScope::Tagged(tags) => tags.iter().collect::<Vec<&str>>().into(),
     };
     let terms = json!({
         "hears": hears,
@@ -43,10 +43,10 @@ pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
 fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     let terms: Value = serde_json::from_slice(&stored.json).ok()?;
     let hears = match terms.get("hears")? {
-        Value::Null => Hears::All,
+        Value::Null => HearingScope::All,
         tags => {
             let tags = tags.as_array()?.iter().map(|tag| tag.as_str().map(str::to_owned));
-            Hears::Tagged(AgentTags::new(tags.collect::<Option<Vec<_>>>()?))
+            HearingScope::Tagged(AgentTags::new(tags.collect::<Option<Vec<_>>>()?))
         }
     };
     Some(Subscription {
@@ -98,7 +98,7 @@ pub(super) struct LoadedState {
 /// The principal of each session, and the tags that decide which subscribers may hear it.
 type SessionOwners = HashMap<SessionId, (u64, AgentTags)>;
 
-fn agents_of(stored: &store::Recovered) -> SessionOwners {
+fn agents_of(stored: &store::RecoveredStore) -> SessionOwners {
     let agents: HashMap<u64, &str> =
         stored.agents.iter().map(|(key, name)| (*key, name.as_str())).collect();
     let principals: HashMap<u64, &str> =
@@ -119,12 +119,12 @@ struct RecordedAsk {
 
 /// Replays everything into a new engine, one event at a time.
 pub(super) fn load(
-    config: Config,
+    config: EngineConfig,
     now: Now,
-    stored: &store::Recovered,
+    stored: &store::RecoveredStore,
     reader: &Reader,
 ) -> Result<LoadedState, ReadError> {
-    let open: HashMap<&ReplyToken, &store::OpenAsk> =
+    let open: HashMap<&ReplyToken, &store::StoredOpenAsk> =
         stored.open_asks.iter().map(|ask| (&ask.reply_token, ask)).collect();
     let times = stored.open_asks.iter().map(|ask| AskTimeRecord {
         reply_token: ask.reply_token.clone(),
@@ -143,7 +143,7 @@ pub(super) fn load(
             None => unreadable.push(stored.subscription_id.clone()),
         }
     }
-    let recovered = Recovered {
+    let recovered = RecoveredState {
         records: Vec::new(),
         times: times.collect(),
         used_tokens: stored.used_tokens().cloned().collect(),
@@ -181,11 +181,11 @@ pub(super) fn load(
 
 /// The asks that are stored as open, each with where it was published, if its event can be read.
 fn open_asks(
-    open: &HashMap<&ReplyToken, &store::OpenAsk>,
+    open: &HashMap<&ReplyToken, &store::StoredOpenAsk>,
     mut asked: HashMap<ReplyToken, RecordedAsk>,
     agents: &SessionOwners,
 ) -> HashMap<ReplyToken, HubOpenAsk> {
-    let ask = |ask: &store::OpenAsk| {
+    let ask = |ask: &store::StoredOpenAsk| {
         let RecordedAsk { event_id, unix_us } = asked.remove(&ask.reply_token)?;
         let asked = AskOrigin {
             principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),

@@ -7,7 +7,7 @@ use aaep::handshake::{
 };
 use aaep::{Message, ReasonName, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::terms::{Door, reject_at};
-use aaep_engine::{EndReason, Input, Output, Resume, SubscriberKey};
+use aaep_engine::{EndReason, EngineInput, Output, ResumePoint, SubscriberKey};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ const RESERVED_SUBSCRIPTIONS: usize = 16;
 
 /// The hub's answer to a message from a subscriber.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum MessageOutcome {
     /// It counts.
     Counted,
     /// It does not count. Only the audit log says why (ruling 12).
@@ -45,27 +45,27 @@ pub enum Told {
     NotForHere,
 }
 
-impl Told {
+impl MessageOutcome {
     /// Why the message was refused, as a code and a sentence; `None` if it was taken.
     pub fn refusal(&self) -> Option<(&'static str, String)> {
         let (error, why) = match self {
-            Told::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
-            Told::NotCounted => (
+            MessageOutcome::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
+            MessageOutcome::NotCounted => (
                 "invalid_token",
                 "The reply does not count: no open question of yours has this token, or your clock is ahead.",
             ),
-            Told::NoSuchSubscription => (
+            MessageOutcome::NoSuchSubscription => (
                 "no_such_subscription",
                 "There is no such subscription. Send a subscription.request.",
             ),
-            Told::NotForHere => {
+            MessageOutcome::NotForHere => {
                 ("not_for_here", "Subscribers send subscription requests, replies and closes here.")
             }
-            Told::Counted
-            | Told::Accepted(_)
-            | Told::Rejected(_)
-            | Told::Closed
-            | Told::Instructed(_) => return None,
+            MessageOutcome::Counted
+            | MessageOutcome::Accepted(_)
+            | MessageOutcome::Rejected(_)
+            | MessageOutcome::Closed
+            | MessageOutcome::Instructed(_) => return None,
         };
         Some((error, why.to_owned()))
     }
@@ -81,7 +81,7 @@ impl EngineOwner {
         request: SubscriptionRequest,
         on: Option<ConnectionKey>,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
-        let wish = aaep::extension::Resume::of(&request).map(|wish| Resume {
+        let wish = aaep::extension::Resume::of(&request).map(|wish| ResumePoint {
             subscription_id: Some(wish.subscription_id),
             last_event_id: wish.last_event_id,
         });
@@ -93,7 +93,7 @@ impl EngineOwner {
         principal: &Principal,
         door: Door,
         request: SubscriptionRequest,
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
         on: Option<ConnectionKey>,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
         let outcome = self.try_subscribe(principal, door, request, resume, on);
@@ -111,7 +111,7 @@ impl EngineOwner {
         principal: &Principal,
         door: Door,
         request: SubscriptionRequest,
-        resume: Option<Resume>,
+        resume: Option<ResumePoint>,
         on: Option<ConnectionKey>,
     ) -> Result<Box<SubscriptionAccepted>, Box<SubscriptionRejected>> {
         let now_us = self.clock.now().monotonic_us;
@@ -132,7 +132,7 @@ impl EngineOwner {
             }
         };
         self.permission_note = permission_note::for_program(principal, may_reply, &request);
-        let input = Input::Subscribe {
+        let input = EngineInput::Subscribe {
             principal: number,
             door,
             may_reply,
@@ -164,7 +164,7 @@ impl EngineOwner {
                     if let Some(before) = known.and_then(|known| known.connection.take()) {
                         self.close_former_connection(subscriber, before);
                     }
-                    self.handle(Input::Disconnect { subscriber }, None);
+                    self.handle(EngineInput::Disconnect { subscriber }, None);
                 }
                 Ok(message)
             }
@@ -214,7 +214,7 @@ impl EngineOwner {
         let changed: Vec<_> = self.subscribers.iter().filter_map(has_changed).collect();
         for subscriber in changed {
             let on = self.subscribers.get(&subscriber).and_then(|it| it.connection);
-            self.handle(Input::End { subscriber, reason: EndReason::PermissionChanged }, on);
+            self.handle(EngineInput::End { subscriber, reason: EndReason::PermissionChanged }, on);
             if let Some(connection) = on {
                 self.close(
                     connection,
@@ -240,14 +240,14 @@ impl EngineOwner {
         let kept = if is_persons { 0 } else { RESERVED_SUBSCRIPTIONS.min(most / 4) };
         if self.engine.free_places() <= kept {
             let away = self.engine.oldest_away(None).ok_or(LimitError::Subscriptions)?;
-            self.handle(Input::End { subscriber: away, reason: EndReason::GaveWay }, None);
+            self.handle(EngineInput::End { subscriber: away, reason: EndReason::GaveWay }, None);
         }
         let full = match self.guard.subscription(&principal.id, now_us) {
             Err(full @ LimitError::SubscriptionsOfPrincipal) => full,
             other => return other,
         };
         let Some(subscriber) = self.engine.oldest_away(Some(number)) else { return Err(full) };
-        self.handle(Input::End { subscriber, reason: EndReason::GaveWay }, None);
+        self.handle(EngineInput::End { subscriber, reason: EndReason::GaveWay }, None);
         self.guard.subscription(&principal.id, now_us)
     }
 
@@ -257,38 +257,40 @@ impl EngineOwner {
         principal: &Principal,
         message: Message,
         on: Option<ConnectionKey>,
-    ) -> Told {
+    ) -> MessageOutcome {
         let Ok(number) = self.acting_number(principal, named_by(&message)) else {
-            return Told::NotCounted;
+            return MessageOutcome::NotCounted;
         };
         if let Some(reply_token) = self.unasked_reply(&message) {
             self.refuse_reply(reply_token, number);
-            return Told::NotCounted;
+            return MessageOutcome::NotCounted;
         }
         let input = match message {
-            Message::ConfirmationReply(reply) => Input::Confirm { principal: number, reply },
-            Message::ClarificationReply(reply) => Input::Clarify { principal: number, reply },
+            Message::ConfirmationReply(reply) => EngineInput::Confirm { principal: number, reply },
+            Message::ClarificationReply(reply) => EngineInput::Clarify { principal: number, reply },
             Message::SubscriptionRenegotiate(change) => {
-                Input::Renegotiate { principal: number, change }
+                EngineInput::Renegotiate { principal: number, change }
             }
-            Message::SubscriptionClose(message) => Input::Close { principal: number, message },
-            Message::AskPresented(it) => Input::Presented {
+            Message::SubscriptionClose(message) => {
+                EngineInput::Close { principal: number, message }
+            }
+            Message::AskPresented(it) => EngineInput::Presented {
                 principal: number,
                 subscription_id: it.subscription_id,
                 reply_token: it.reply_token,
             },
-            Message::AskExtend(it) => Input::Extend {
+            Message::AskExtend(it) => EngineInput::Extend {
                 principal: number,
                 subscription_id: it.subscription_id,
                 reply_token: it.reply_token,
                 by_seconds: it.by_seconds,
             },
-            Message::AskPause(it) => Input::Pause {
+            Message::AskPause(it) => EngineInput::Pause {
                 principal: number,
                 subscription_id: it.subscription_id,
                 reply_token: it.reply_token,
             },
-            Message::AskResume(it) => Input::Resume {
+            Message::AskResume(it) => EngineInput::Resume {
                 principal: number,
                 subscription_id: it.subscription_id,
                 reply_token: it.reply_token,
@@ -296,20 +298,22 @@ impl EngineOwner {
             other => return self.instruct(principal, number, other),
         };
         // Changed terms are sent on the subscription's connection only if the request came on it.
-        let mut told = Told::NotForHere;
+        let mut told = MessageOutcome::NotForHere;
         for answer in self.handle(input, on) {
             told = match answer {
                 Output::Replied { is_accepted } | Output::TimeReplied { is_accepted } => {
                     if is_accepted {
-                        Told::Counted
+                        MessageOutcome::Counted
                     } else {
-                        Told::NotCounted
+                        MessageOutcome::NotCounted
                     }
                 }
-                Output::Accepted { message, .. } => Told::Accepted(message),
-                Output::Rejected { message, .. } => Told::Rejected(message),
-                Output::NoSuchSubscription => Told::NoSuchSubscription,
-                Output::Closed { .. } if told == Told::NotForHere => Told::Closed,
+                Output::Accepted { message, .. } => MessageOutcome::Accepted(message),
+                Output::Rejected { message, .. } => MessageOutcome::Rejected(message),
+                Output::NoSuchSubscription => MessageOutcome::NoSuchSubscription,
+                Output::Closed { .. } if told == MessageOutcome::NotForHere => {
+                    MessageOutcome::Closed
+                }
                 _ => told,
             };
         }
@@ -364,13 +368,15 @@ impl EngineOwner {
         }
         let is_close = matches!(message, Message::SubscriptionClose(_));
         match self.tell(&principal, message, Some(connection)) {
-            Told::Closed if is_close => self.close(connection, 4005, "You ended the subscription."),
-            Told::Counted | Told::Accepted(_) | Told::Closed => {}
-            Told::Rejected(message) => {
+            MessageOutcome::Closed if is_close => {
+                self.close(connection, 4005, "You ended the subscription.");
+            }
+            MessageOutcome::Counted | MessageOutcome::Accepted(_) | MessageOutcome::Closed => {}
+            MessageOutcome::Rejected(message) => {
                 self.send(connection, &message);
                 self.close(connection, 4001, "The terms were rejected.");
             }
-            Told::Instructed(session_id) => {
+            MessageOutcome::Instructed(session_id) => {
                 let accepted = json!({ "type": "agentvoice:instructed", "session_id": session_id });
                 self.send(connection, &accepted);
             }
@@ -428,7 +434,7 @@ impl EngineOwner {
         let Some(subscription_id) = known else { return };
         let Some((_, principal)) = self.engine.subscription(&subscription_id) else { return };
         let message = Box::new(close_of(subscription_id));
-        self.handle(Input::Close { principal, message }, Some(connection));
+        self.handle(EngineInput::Close { principal, message }, Some(connection));
     }
 
     /// Handles a request for terms on a connection. If the connection already has terms, the new ones replace
@@ -451,7 +457,8 @@ impl EngineOwner {
         }
         let (program, may_reply) = self.program_principal(principal, &request);
         self.permission_note = permission_note::for_program(&program, may_reply, &request);
-        let input = Input::Replace { subscriber, door: Door::Open, request: Box::new(request) };
+        let input =
+            EngineInput::Replace { subscriber, door: Door::Open, request: Box::new(request) };
         let answers = self.handle(input, Some(connection));
         self.permission_note = None;
         for answer in answers {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aaep::{Message, Mode, Object, SessionId};
-use aaep_engine::Input;
+use aaep_engine::EngineInput;
 use aaep_engine::terms::Door;
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use serde_json::json;
@@ -15,12 +15,12 @@ use serde_json::json;
 use super::keeper::DeferredEffect;
 use super::owner::EngineOwner;
 use super::publish::EventDraft;
-use super::{Hub, HubError, Published, Refused, Told};
+use super::{Hub, HubError, MessageOutcome, Published, Refused};
 use crate::access::{Guard, Limits, Principal};
 use crate::bounds::MAX_CHANGES;
 use crate::store::table::{ASKS, EVENTS, SESSIONS, SET_ASIDE, SUBSCRIPTIONS, pair};
 use crate::store::tests::full::open_small;
-use crate::store::{Change, ReplayedEvent, Retention, Store};
+use crate::store::{ReplayedEvent, Retention, Store, StoreChange};
 
 fn event(kind: &str, text: &str) -> Object {
     let event = json!({
@@ -137,7 +137,11 @@ async fn a_reply_that_waits_for_the_disk_is_answered_when_it_is_known_whether_it
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!told.is_finished(), "nothing is said before it is known");
     go.send(()).expect("the keeper waits");
-    assert_eq!(told.await.expect("no panic"), Ok(Told::NotCounted), "there is no such question");
+    assert_eq!(
+        told.await.expect("no panic"),
+        Ok(MessageOutcome::NotCounted),
+        "there is no such question"
+    );
     held.await.expect("no panic").expect("answered");
     hub.stop().await;
 }
@@ -166,7 +170,7 @@ async fn a_reply_that_was_never_stored_is_said_not_to_count() {
     hub.look_up(slow).await.expect("done");
     let much = |owner: &mut EngineOwner| {
         let name = "x".repeat(16 << 20);
-        owner.batch.changes.push(Change::Principal { key: 99, name });
+        owner.batch.changes.push(StoreChange::Principal { key: 99, name });
     };
     hub.look_up(much).await.expect("done");
     let asking = hub.clone();
@@ -217,7 +221,7 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
         let id = accepted.subscription_id;
         let (subscriber, _) = owner.engine.subscription(&id).expect("known");
         for round in 0..20_u64 {
-            owner.handle(Input::Block { subscriber }, None);
+            owner.handle(EngineInput::Block { subscriber }, None);
             for part in 0..2 {
                 let text = json!({
                     "type": "aaep:agent.output.streaming", "session_id": "sess_one",
@@ -229,9 +233,10 @@ async fn a_subscription_that_changes_often_within_a_turn_is_stored_once() {
                     .as_ref()
                     .expect("taken");
             }
-            owner.handle(Input::Unblock { subscriber }, None);
+            owner.handle(EngineInput::Unblock { subscriber }, None);
         }
-        let is_subscribed = |change: &&Change| matches!(change, Change::Subscribed { .. });
+        let is_subscribed =
+            |change: &&StoreChange| matches!(change, StoreChange::Subscribed { .. });
         let ids: Vec<_> = owner.remembered.keys().cloned().collect();
         (ids == [id], owner.batch.changes.iter().filter(is_subscribed).count())
     });
@@ -257,7 +262,7 @@ async fn what_waited_for_the_disk_is_stored_in_bounded_commits() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         asked.push(ask_owner(Box::new(|owner| {
             let session_id = SessionId::parse("sess_unknown").expect("an id");
-            let change = Change::SessionEnded { session_id, unix_us: 0 };
+            let change = StoreChange::SessionEnded { session_id, unix_us: 0 };
             owner.batch.changes.extend(std::iter::repeat_n(change, MAX_CHANGES * 2 / 3));
         })));
     }

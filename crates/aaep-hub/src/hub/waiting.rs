@@ -35,7 +35,7 @@ impl FromStr for AskCursor {
 
 /// An open ask.
 #[derive(Debug, Clone)]
-pub struct WaitingAsk {
+pub struct ListedAsk {
     /// Its position in the list.
     pub place: AskCursor,
     /// Its reply token; `None` for principals that may not reply. It is never a credential.
@@ -58,7 +58,7 @@ impl Hub {
     /// Lists the open asks that a principal may hear: the oldest ask of each principal that asked, then the
     /// next one of each, and so on. Looking is not listening: a program that only looks does not count as one
     /// that could answer.
-    pub async fn waiting_asks(&self, principal: &Principal) -> Result<Vec<WaitingAsk>, HubError> {
+    pub async fn waiting_asks(&self, principal: &Principal) -> Result<Vec<ListedAsk>, HubError> {
         let who = principal.clone();
         // Nobody hears what is not stored yet. While nothing can be stored, lookups are still answered.
         if self.shared.status.what_is_wrong().is_some() {
@@ -69,7 +69,7 @@ impl Hub {
 }
 
 impl EngineOwner {
-    fn waiting_asks(&self, principal: &Principal) -> Vec<WaitingAsk> {
+    fn waiting_asks(&self, principal: &Principal) -> Vec<ListedAsk> {
         let may_reply = principal.scopes.has(Scope::Reply);
         let hearing = principal.hearing();
         let waiting = self.engine.waiting_asks(self.clock.now());
@@ -77,7 +77,7 @@ impl EngineOwner {
             let agent_id = ask.event.envelope.producer.agent_id.clone();
             let open = self.asks.get(&ask.reply_token)?;
             let place = AskCursor { round: open.round, order: ask.order };
-            hearing.includes(&ask.tags).then(|| WaitingAsk {
+            hearing.includes(&ask.tags).then(|| ListedAsk {
                 place,
                 session_id: ask.event.envelope.session_id.clone(),
                 agent_id,
@@ -88,7 +88,7 @@ impl EngineOwner {
                 reply_token: may_reply.then_some(ask.reply_token),
             })
         });
-        let mut heard: Vec<WaitingAsk> = heard.collect();
+        let mut heard: Vec<ListedAsk> = heard.collect();
         heard.sort_by_key(|ask| ask.place);
         heard
     }

@@ -12,7 +12,8 @@ use aaep::{
 };
 use aaep_engine::is_filled;
 use aaep_engine::subscriber::{
-    Change, ClarificationDetails, ConfirmationDetails, Heard, Subscriber, SubscriberConfig,
+    ClarificationDetails, ConfirmationDetails, HeardMessage, SubscriberChange, SubscriberConfig,
+    SubscriberRules,
 };
 use aaep_transport::link::{LinkReceiver, LinkSender};
 use serde_json::Value;
@@ -24,7 +25,7 @@ use super::back::{ChildReply, reply_for};
 use super::publish::publish;
 use super::translate::{beginning, translate};
 use crate::access::Principal;
-use crate::hub::{AskState, Hub, HubError, Settlement, own_ids};
+use crate::hub::{Hub, HubError, PublishedAskState, Settlement, own_ids};
 
 /// How long the hub waits for its own settlement of an ask that has expired for the child, before it
 /// withdraws the ask.
@@ -58,7 +59,7 @@ pub(super) async fn run(
         child,
         principal,
         name: printable(&child.name()).into_owned(),
-        subscriber: Subscriber::new(subscriber()),
+        subscriber: SubscriberRules::new(subscriber()),
         sender,
         asks: BTreeMap::new(),
         settling: JoinSet::new(),
@@ -99,7 +100,7 @@ struct ChildRun<'a> {
     child: &'a ChildTable,
     principal: &'a Principal,
     name: String,
-    subscriber: Subscriber,
+    subscriber: SubscriberRules,
     sender: LinkSender,
     /// The child's asks that are open in the hub, by the child's token.
     asks: BTreeMap<ReplyToken, ChildAsk>,
@@ -148,9 +149,11 @@ impl ChildRun<'_> {
         }
         self.follow(&received.changes).await?;
         match (received.heard, object) {
-            (Some(Heard::Event(event)), Some(object)) => {
-                let is_joined =
-                    received.changes.iter().any(|it| matches!(it, Change::SessionJoined { .. }));
+            (Some(HeardMessage::Event(event)), Some(object)) => {
+                let is_joined = received
+                    .changes
+                    .iter()
+                    .any(|it| matches!(it, SubscriberChange::SessionJoined { .. }));
                 self.publish(&event, object, is_joined).await
             }
             (Some(_), _) => Ok(()),
@@ -176,24 +179,26 @@ impl ChildRun<'_> {
     }
 
     /// Handles changes that the subscriber rules report.
-    async fn follow(&mut self, changes: &[Change]) -> Result<(), String> {
+    async fn follow(&mut self, changes: &[SubscriberChange]) -> Result<(), String> {
         for change in changes {
             match change {
                 // An ask that was settled without us is withdrawn too.
-                Change::AskWithdrawn { reply_token, .. }
-                | Change::AskResolved { reply_token, .. }
-                | Change::AskForgotten { reply_token } => {
+                SubscriberChange::AskWithdrawn { reply_token, .. }
+                | SubscriberChange::AskResolved { reply_token, .. }
+                | SubscriberChange::AskForgotten { reply_token } => {
                     if let Some(ask) = self.asks.remove(reply_token) {
                         withdraw(self.hub, self.principal, &ask.token).await;
                     }
                 }
-                Change::AskExpired { reply_token } => self.expire(reply_token),
-                Change::SubscriptionEnded { how } => {
+                SubscriberChange::AskExpired { reply_token } => self.expire(reply_token),
+                SubscriberChange::SubscriptionEnded { how } => {
                     return Err(
                         printable(&format!("it ended the subscription: {how:?}")).into_owned()
                     );
                 }
-                Change::ProducerStops { .. } => return Err("it says that it stops".to_owned()),
+                SubscriberChange::ProducerStops { .. } => {
+                    return Err("it says that it stops".to_owned());
+                }
                 _ => {}
             }
         }
@@ -416,7 +421,7 @@ async fn wait_until_settled(
     let mut failures = 0;
     let settlement = loop {
         match hub.ask_state(&principal, &ours, WAIT_AT_MOST).await {
-            Ok(AskState { settlement: Some(settlement), .. }) => break Some(settlement),
+            Ok(PublishedAskState { settlement: Some(settlement), .. }) => break Some(settlement),
             Ok(_) => failures = 0,
             Err(HubError::NotStored { .. } | HubError::NotTaken { .. })
                 if failures < MAX_FAILURES =>

@@ -14,7 +14,7 @@ use super::query;
 use super::subscribers::failed;
 use crate::access::{LimitError, Principal};
 use crate::bounds::MAX_KEY_BYTES;
-use crate::hub::{AskState, HubError, Published, Refused, own_ids};
+use crate::hub::{HubError, Published, PublishedAskState, Refused, own_ids};
 use aaep_trust::strict_json::{self, NotStrict};
 
 impl ServerApp {
@@ -304,7 +304,7 @@ fn lines_answer(
 }
 
 /// An ask: settled, or still open with the address where to ask again.
-fn state_answer(token: &ReplyToken, state: &AskState) -> HttpResponse {
+fn state_answer(token: &ReplyToken, state: &PublishedAskState) -> HttpResponse {
     let mut object = Object::new();
     object.insert("event_id".to_owned(), state.event_id.as_str().into());
     object.insert("session_id".to_owned(), state.session_id.as_str().into());

@@ -35,7 +35,7 @@ pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7117";
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct HubConfig {
     /// The hub itself.
     pub hub: HubTable,
     /// Who may connect.
@@ -153,7 +153,7 @@ pub enum ConfigFileError {
     Setting(&'static str, String),
 }
 
-impl Config {
+impl HubConfig {
     /// Reads a configuration file.
     pub fn load(path: &Path) -> Result<Self, ConfigFileError> {
         let unreadable = |error: std::io::Error| {
@@ -165,11 +165,11 @@ impl Config {
         if text.len() as u64 > MAX_CONFIG_BYTES {
             return Err(ConfigFileError::TooLarge(path.to_owned()));
         }
-        Config::parse(&text, path)
+        HubConfig::parse(&text, path)
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self, ConfigFileError> {
-        let config: Config = toml::from_str(text).map_err(|error| {
+        let config: HubConfig = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map(|before| before.matches('\n').count() + 1);
             let what = printable(error.message().lines().next().unwrap_or_default()).into_owned();
@@ -308,13 +308,13 @@ impl std::error::Error for ConfigFileError {}
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Config, ConfigFileError> {
-        Config::parse(text, Path::new("hub.toml"))
+    fn parse(text: &str) -> Result<HubConfig, ConfigFileError> {
+        HubConfig::parse(text, Path::new("hub.toml"))
     }
 
     #[test]
     fn an_empty_file_is_all_defaults() {
-        assert_eq!(parse("").expect("fine"), Config::default());
+        assert_eq!(parse("").expect("fine"), HubConfig::default());
         assert_eq!(Retention::from(RetentionTable::default()), Retention::default());
     }
 

@@ -12,7 +12,7 @@ use aaep_transport::framed::Framing;
 
 use super::DaemonServer;
 use super::certificates::ServerCertificates;
-use super::config::{Config, ConfigFileError, DEFAULT_ADDRESS};
+use super::config::{ConfigFileError, DEFAULT_ADDRESS, HubConfig};
 use super::descriptors;
 use super::issuer::IssuerKeyFetcher;
 use super::listen::{ListenError, ListeningSocket};
@@ -40,7 +40,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq)]
 pub struct DaemonOptions {
     /// The configuration, from a file or the defaults.
-    pub config: Config,
+    pub config: HubConfig,
     /// The addresses to listen on, instead of those in the configuration.
     pub bind: Vec<SocketAddr>,
     /// The folder of the store. Without it, everything stays in memory and is lost when the hub stops.
@@ -97,7 +97,7 @@ impl DaemonOptions {
     /// Default options, without a store, with the tokens in this file.
     pub fn new(tokens: impl Into<PathBuf>) -> Self {
         DaemonOptions {
-            config: Config::default(),
+            config: HubConfig::default(),
             bind: Vec::new(),
             store: None,
             tokens: tokens.into(),
@@ -246,7 +246,7 @@ async fn start_hub(
 }
 
 /// The terms that subscribers are offered.
-fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonError> {
+fn offer(config: &HubConfig, manifest: &ManifestService) -> Result<Offer, DaemonError> {
     let mut offer = default_offer();
     offer.producer.agent_id.clone_from(&config.hub.agent_id);
     offer.languages = config.offered_languages().map_err(DaemonError::Config)?;
@@ -259,7 +259,7 @@ fn offer(config: &Config, manifest: &ManifestService) -> Result<Offer, DaemonErr
 
 /// The contents of the manifest.
 fn describe(
-    config: &Config,
+    config: &HubConfig,
     origin: &str,
     listening: &[ListeningSocket],
     sockets: &[PathBuf],
@@ -296,7 +296,7 @@ fn describe(
 }
 
 /// The base of the addresses by which others reach the hub: as configured, or else the best guess.
-fn public_origin(config: &Config, listening: &[ListeningSocket]) -> String {
+fn public_origin(config: &HubConfig, listening: &[ListeningSocket]) -> String {
     if let Some(url) = &config.hub.public_url {
         return url.trim_end_matches('/').to_owned();
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::stop::StopSignal;
-use crate::access::{FetchedJwks, JwksError};
-use aaep_trust::fetch::{Address, AddressError, Client};
+use crate::access::{FetchedJwks, IssuerKeysError};
+use aaep_trust::fetch::{AddressError, Client, HttpAddress};
 
 /// How often the keys are fetched. A new key is accepted, and a withdrawn one refused, within this time plus
 /// the time for which [`crate::access::Access`] keeps them.
@@ -13,7 +13,7 @@ const FETCH_EVERY: Duration = Duration::from_mins(1);
 /// Fetches the keys of an issuer over the network.
 #[derive(Debug, Clone)]
 pub(super) struct IssuerKeyFetcher {
-    address: Address,
+    address: HttpAddress,
     keys: FetchedJwks,
     client: Client,
 }
@@ -21,7 +21,7 @@ pub(super) struct IssuerKeyFetcher {
 impl IssuerKeyFetcher {
     /// Takes the address of the keys. Nothing is fetched yet.
     pub(super) fn new(uri: &str) -> Result<Self, AddressError> {
-        let address = Address::parse(uri)?;
+        let address = HttpAddress::parse(uri)?;
         Ok(IssuerKeyFetcher { address, keys: FetchedJwks::default(), client: Client::new() })
     }
 
@@ -37,7 +37,7 @@ impl IssuerKeyFetcher {
         if let Err(error) = &fetched {
             tracing::warn!(%error, "The keys of the issuer could not be fetched.");
         }
-        self.keys.put(fetched.map_err(|error| JwksError::Unreadable(error.to_string())));
+        self.keys.put(fetched.map_err(|error| IssuerKeysError::Unreadable(error.to_string())));
     }
 
     /// Fetches the keys at intervals until the hub stops.
@@ -78,7 +78,7 @@ mod tests {
         server.join().expect("no panic");
         assert_eq!(issuer.keys().fetch(), Ok(br#"{"keys":[]}"#.to_vec()));
         issuer.fetch().await;
-        assert!(matches!(issuer.keys().fetch(), Err(JwksError::Unreadable(_))));
+        assert!(matches!(issuer.keys().fetch(), Err(IssuerKeysError::Unreadable(_))));
     }
 
     #[test]

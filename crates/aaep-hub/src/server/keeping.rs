@@ -18,7 +18,7 @@ use super::ServerApp;
 use super::answer::{self, HttpResponse, ResponseBody};
 use super::query;
 use super::subscribers::failed;
-use crate::access::{HUB_OWNER, Hears, Principal};
+use crate::access::{HUB_OWNER, HeardAgents, Principal};
 use crate::audit::{self, Details, ExportError, Shown};
 use crate::hub::HubError;
 
@@ -155,8 +155,8 @@ fn send_file(
 /// Refuses principals that hear only some agents, because the response concerns all of them. The person who
 /// runs the hub can read its files anyway.
 fn require_hearing_all(principal: &Principal) -> Result<(), Box<HttpResponse>> {
-    let runs_the_hub = principal.hears == Hears::Own && principal.owners.contains(HUB_OWNER);
-    if principal.hears == Hears::All || runs_the_hub {
+    let runs_the_hub = principal.hears == HeardAgents::Own && principal.owners.contains(HUB_OWNER);
+    if principal.hears == HeardAgents::All || runs_the_hub {
         return Ok(());
     }
     Err(Box::new(answer::refusal(

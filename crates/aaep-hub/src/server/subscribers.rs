@@ -16,7 +16,7 @@ use super::door::ServedConnection;
 use super::query;
 use super::takeover::last_event_header;
 use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
-use crate::hub::{HubError, SubscriberMessage, Told, read_subscriber};
+use crate::hub::{HubError, MessageOutcome, SubscriberMessage, read_subscriber};
 
 /// When to try again if the hub has a problem.
 const RETRY_AFTER_SECONDS: u64 = 5;
@@ -96,23 +96,23 @@ impl ServerApp {
         };
         let told = self.hub.tell(principal, message).await.map_err(|error| failed(&error))?;
         Ok(match told {
-            Told::Counted | Told::Closed => answer::done(),
-            Told::NotCounted => answer::refusal(
+            MessageOutcome::Counted | MessageOutcome::Closed => answer::done(),
+            MessageOutcome::NotCounted => answer::refusal(
                 StatusCode::BAD_REQUEST,
                 "invalid_token",
                 "The reply does not count. Listen for how the question was settled. If it is still open, the clock of \
                  this machine may be wrong.",
             ),
-            Told::Accepted(message) => answer::json(StatusCode::OK, &message),
-            Told::Rejected(message) => answer::json(StatusCode::OK, &message),
-            Told::NoSuchSubscription => no_such_subscription(),
-            Told::Instructed(session_id) => {
+            MessageOutcome::Accepted(message) => answer::json(StatusCode::OK, &message),
+            MessageOutcome::Rejected(message) => answer::json(StatusCode::OK, &message),
+            MessageOutcome::NoSuchSubscription => no_such_subscription(),
+            MessageOutcome::Instructed(session_id) => {
                 answer::json(StatusCode::ACCEPTED, &json!({ "session_id": session_id }))
             }
-            Told::NotInstructed(why) => {
+            MessageOutcome::NotInstructed(why) => {
                 answer::refusal(StatusCode::CONFLICT, "not_accepted", &why.to_string())
             }
-            Told::NotForHere => answer::refusal(
+            MessageOutcome::NotForHere => answer::refusal(
                 StatusCode::BAD_REQUEST,
                 "not_for_here",
                 "This message is not one that is sent here. Events of agents go to /aaep/v1/publish, \

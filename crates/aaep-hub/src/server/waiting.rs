@@ -9,7 +9,7 @@ use super::answer::{self, HttpResponse};
 use super::query;
 use super::subscribers::failed;
 use crate::access::Principal;
-use crate::hub::{AskCursor, WaitingAsk};
+use crate::hub::{AskCursor, ListedAsk};
 use crate::store::MAX_PAGE_ROWS;
 
 /// The default number of asks in a response.
@@ -60,7 +60,7 @@ fn cursor(uri: &Uri) -> Result<Option<AskCursor>, Box<HttpResponse>> {
 
 /// An ask, and the size of its event in bytes. Without the right to reply, the reply token is left out
 /// everywhere.
-fn row(ask: &WaitingAsk) -> (Value, usize) {
+fn row(ask: &ListedAsk) -> (Value, usize) {
     let text = serde_json::to_vec(&*ask.event).unwrap_or_default();
     let mut event: Value = serde_json::from_slice(&text).unwrap_or_default();
     if ask.reply_token.is_none()

@@ -10,7 +10,7 @@ use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_SETTLED_ASKS};
 use crate::store::asks;
-use crate::store::change::Change;
+use crate::store::change::StoreChange;
 use crate::store::error::CommitError;
 use crate::store::event_ids::NewestIds;
 use crate::store::fault::StoreFault;
@@ -36,7 +36,7 @@ pub(super) fn apply(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
     newest: &mut NewestIds,
-    changes: &[Change],
+    changes: &[StoreChange],
 ) -> Result<(), StoreFault> {
     apply_events(transaction, counters, newest, changes)?;
     changes.iter().try_for_each(|change| apply_one(transaction, counters, change))
@@ -45,42 +45,44 @@ pub(super) fn apply(
 fn apply_one(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
-    change: &Change,
+    change: &StoreChange,
 ) -> Result<(), StoreFault> {
     match change {
-        Change::Event { .. } | Change::Audit(_) => Ok(()),
-        Change::SessionAbout { session_id, json } => {
+        StoreChange::Event { .. } | StoreChange::Audit(_) => Ok(()),
+        StoreChange::SessionAbout { session_id, json } => {
             describe_session(transaction, session_id, json)
         }
-        Change::SessionEnded { session_id, unix_us } => {
+        StoreChange::SessionEnded { session_id, unix_us } => {
             end_session(transaction, counters, session_id, *unix_us)
         }
-        Change::AskOpened { reply_token, session_id, time } => {
+        StoreChange::AskOpened { reply_token, session_id, time } => {
             asks::open(transaction, reply_token, session_id, *time)
         }
-        Change::AskMoved { reply_token, time } => asks::move_time(transaction, reply_token, *time),
-        Change::AskSettled { reply_token, unix_us, resolution } => {
+        StoreChange::AskMoved { reply_token, time } => {
+            asks::move_time(transaction, reply_token, *time)
+        }
+        StoreChange::AskSettled { reply_token, unix_us, resolution } => {
             asks::settle(transaction, counters, reply_token, *unix_us, resolution, MAX_SETTLED_ASKS)
         }
-        Change::Subscribed { subscription_id, principal, may_reply, json } => {
+        StoreChange::Subscribed { subscription_id, principal, may_reply, json } => {
             let mut table = transaction.open_table(SUBSCRIPTIONS)?;
             let row = [&principal.to_le_bytes()[..], &[u8::from(*may_reply)], json].concat();
             table.insert(subscription_id.as_str(), row.as_slice())?;
             Ok(())
         }
-        Change::Unsubscribed { subscription_id } => {
+        StoreChange::Unsubscribed { subscription_id } => {
             transaction.open_table(SUBSCRIPTIONS)?.remove(subscription_id.as_str())?;
             Ok(())
         }
-        Change::Agent { key, name } => {
+        StoreChange::Agent { key, name } => {
             transaction.open_table(AGENTS)?.insert(key, name.as_str())?;
             Ok(())
         }
-        Change::Principal { key, name } => {
+        StoreChange::Principal { key, name } => {
             transaction.open_table(PRINCIPALS)?.insert(key, name.as_str())?;
             Ok(())
         }
-        Change::Answered { agent, idempotency_key, unix_us, answer } => {
+        StoreChange::Answered { agent, idempotency_key, unix_us, answer } => {
             let key = answer_key(*agent, idempotency_key);
             if answer.is_empty() {
                 return forget_answer(transaction, &key);
@@ -94,12 +96,12 @@ fn apply_events(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
     newest: &mut NewestIds,
-    changes: &[Change],
+    changes: &[StoreChange],
 ) -> Result<(), StoreFault> {
     // In the order of the session ids, so that the same changes always produce the same file.
     let mut gathered: BTreeMap<&SessionId, SessionEvents> = BTreeMap::new();
     for change in changes {
-        let Change::Event {
+        let StoreChange::Event {
             order,
             session_id,
             event_id,

@@ -19,7 +19,7 @@ use crate::store::table::{
 
 /// An open ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenAsk {
+pub struct StoredOpenAsk {
     /// Its token.
     pub reply_token: ReplyToken,
     /// Its session.
@@ -28,14 +28,14 @@ pub struct OpenAsk {
     pub time: StoredTime,
 }
 
-impl OpenAsk {
+impl StoredOpenAsk {
     fn to_bytes(&self) -> Vec<u8> {
         [&time_to_bytes(self.time), self.session_id.as_str().as_bytes()].concat()
     }
 
     pub(crate) fn parse(reply_token: ReplyToken, bytes: &[u8]) -> Result<Self, StoreFault> {
         let mut row = RowReader::new(bytes, "asks");
-        Ok(OpenAsk { reply_token, time: time_of(&mut row)?, session_id: row.parsed()? })
+        Ok(StoredOpenAsk { reply_token, time: time_of(&mut row)?, session_id: row.parsed()? })
     }
 }
 
@@ -103,7 +103,8 @@ pub(super) fn open(
     session_id: &SessionId,
     time: StoredTime,
 ) -> Result<(), StoreFault> {
-    let ask = OpenAsk { reply_token: reply_token.clone(), session_id: session_id.clone(), time };
+    let ask =
+        StoredOpenAsk { reply_token: reply_token.clone(), session_id: session_id.clone(), time };
     let mut asks = transaction.open_table(ASKS)?;
     asks.insert(reply_token.as_str(), ask.to_bytes().as_slice())?;
     Ok(())
@@ -117,8 +118,8 @@ pub(super) fn move_time(
     let mut asks = transaction.open_table(ASKS)?;
     let found = asks.get(reply_token.as_str())?.map(|row| row.value().to_vec());
     let Some(row) = found else { return Ok(()) };
-    let ask = OpenAsk::parse(reply_token.clone(), &row)?;
-    let moved = OpenAsk { time, ..ask };
+    let ask = StoredOpenAsk::parse(reply_token.clone(), &row)?;
+    let moved = StoredOpenAsk { time, ..ask };
     asks.insert(reply_token.as_str(), moved.to_bytes().as_slice())?;
     Ok(())
 }
@@ -137,7 +138,7 @@ pub(super) fn settle(
     let found = transaction.open_table(ASKS)?.remove(token)?.map(|row| row.value().to_vec());
     let (session, principal) = match found {
         Some(row) => {
-            let ask = OpenAsk::parse(reply_token.clone(), &row)?;
+            let ask = StoredOpenAsk::parse(reply_token.clone(), &row)?;
             session_numbers(transaction, &ask.session_id)?
         }
         None => (0, 0),
@@ -195,7 +196,7 @@ pub(super) fn withdraw_all(
     for row in asks.iter()? {
         let (token, row) = row?;
         let ask = parse(Some(token.value()), "asks")
-            .and_then(|reply_token| OpenAsk::parse(reply_token, row.value()));
+            .and_then(|reply_token| StoredOpenAsk::parse(reply_token, row.value()));
         // An ask that cannot be read is set aside at the next start.
         if ask.is_ok_and(|ask| ask.session_id == *session_id) {
             tokens.push(token.value().to_owned());
@@ -250,7 +251,7 @@ pub(super) fn has_open(
     for row in asks.iter()? {
         let (token, row) = row?;
         let token = parse(Some(token.value()), "asks")?;
-        if OpenAsk::parse(token, row.value())?.session_id == *session_id {
+        if StoredOpenAsk::parse(token, row.value())?.session_id == *session_id {
             return Ok(true);
         }
     }

@@ -32,7 +32,7 @@ pub struct StoredTime {
 
 /// One fact to store. A commit stores all of its changes or none.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum StoreChange {
     /// An event is part of the history of its session. The first event creates the session.
     Event {
         /// Its position among all events of this store. Always larger than that of the previous event.
@@ -141,30 +141,30 @@ pub enum Change {
 }
 
 /// The first thing beyond its bound, which is a bug in the hub: what it is, its size, and the bound.
-pub(super) fn beyond_bounds(changes: &[Change]) -> Option<(&'static str, usize, usize)> {
+pub(super) fn beyond_bounds(changes: &[StoreChange]) -> Option<(&'static str, usize, usize)> {
     let all = [("the changes of a commit", changes.len(), MAX_CHANGES)];
     let mut bounded = all.into_iter().chain(changes.iter().flat_map(bounded));
     bounded.find(|(_, found, max)| found > max)
 }
 
-fn bounded(change: &Change) -> Vec<(&'static str, usize, usize)> {
+fn bounded(change: &StoreChange) -> Vec<(&'static str, usize, usize)> {
     match change {
-        Change::Event { json, .. } => vec![("an event", json.len(), MAX_JSON_BYTES)],
-        Change::SessionAbout { json, .. } => {
+        StoreChange::Event { json, .. } => vec![("an event", json.len(), MAX_JSON_BYTES)],
+        StoreChange::SessionAbout { json, .. } => {
             vec![("what is known of a session", json.len(), MAX_TERMS_BYTES)]
         }
-        Change::Subscribed { json, .. } => vec![("terms", json.len(), MAX_TERMS_BYTES)],
-        Change::AskSettled { resolution, .. } => {
+        StoreChange::Subscribed { json, .. } => vec![("terms", json.len(), MAX_TERMS_BYTES)],
+        StoreChange::AskSettled { resolution, .. } => {
             vec![("a resolution", resolution.len(), MAX_JSON_BYTES)]
         }
-        Change::Agent { name, .. } | Change::Principal { name, .. } => {
+        StoreChange::Agent { name, .. } | StoreChange::Principal { name, .. } => {
             vec![("a name", name.len(), MAX_NAME_BYTES)]
         }
-        Change::Answered { idempotency_key, answer, .. } => vec![
+        StoreChange::Answered { idempotency_key, answer, .. } => vec![
             ("an idempotency key", idempotency_key.len(), MAX_NAME_BYTES),
             ("an answer", answer.len(), MAX_ANSWER_BYTES),
         ],
-        Change::Audit(Entry { who, outcome, details, .. }) => vec![
+        StoreChange::Audit(Entry { who, outcome, details, .. }) => vec![
             ("who is in an audit entry", who.as_ref().map_or(0, String::len), MAX_NAME_BYTES),
             ("the outcome of an audit entry", outcome.len(), MAX_NAME_BYTES),
             (
@@ -173,9 +173,9 @@ fn bounded(change: &Change) -> Vec<(&'static str, usize, usize)> {
                 MAX_JSON_BYTES,
             ),
         ],
-        Change::SessionEnded { .. }
-        | Change::AskOpened { .. }
-        | Change::AskMoved { .. }
-        | Change::Unsubscribed { .. } => Vec::new(),
+        StoreChange::SessionEnded { .. }
+        | StoreChange::AskOpened { .. }
+        | StoreChange::AskMoved { .. }
+        | StoreChange::Unsubscribed { .. } => Vec::new(),
     }
 }

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 pub(super) use record::decode;
 use record::encode;
 
-use crate::store::change::Change;
+use crate::store::change::StoreChange;
 use crate::store::fault::StoreFault;
 use crate::store::folder::create_file;
 use crate::store::log::PreparedEntry;
@@ -120,7 +120,7 @@ impl JournalWriter {
     pub(super) fn append(
         &mut self,
         number: u64,
-        changes: &[Change],
+        changes: &[StoreChange],
         lines: &[PreparedEntry],
     ) -> bool {
         let record = &encode(&self.id, number, changes, lines);

@@ -19,7 +19,7 @@ use crate::store::fault::{StoreFault, guarded};
 use crate::store::folder::{AUDIT, DATABASE, JOURNAL, LockedFolder, create_file, io_error};
 use crate::store::journal::{JournalEnd, JournalWriter, StoreId};
 use crate::store::log::{self, AuditLogWriter};
-use crate::store::recover::{Recovered, counters, recover};
+use crate::store::recover::{RecoveredStore, counters, recover};
 use crate::store::table::{
     AUDIT_WAITING, FORMAT, META, SyncedAudit, create_all, give_id, is_incomplete, store_id,
 };
@@ -45,7 +45,10 @@ pub struct OpenOptions {
 }
 
 /// Opens the store in a folder.
-pub(super) fn open(folder: &Path, options: OpenOptions) -> Result<(Store, Recovered), OpenError> {
+pub(super) fn open(
+    folder: &Path,
+    options: OpenOptions,
+) -> Result<(Store, RecoveredStore), OpenError> {
     let open = || {
         let path = folder.join(DATABASE);
         let opener: DatabaseOpener = Box::new(move |builder| {
@@ -68,7 +71,7 @@ pub(super) fn open_on(
     folder: &Path,
     options: OpenOptions,
     opener: DatabaseOpener,
-) -> Result<(Store, Recovered), OpenError> {
+) -> Result<(Store, RecoveredStore), OpenError> {
     let lock = LockedFolder::open(folder)?;
     let path = folder.join(DATABASE);
     create_file(&path).map_err(|error| io_error(folder, &path, &error))?;
@@ -203,7 +206,7 @@ fn open_file(path: &Path) -> Result<File, redb::DatabaseError> {
 
 /// What inspecting the store found.
 struct StoreInspection {
-    recovered: Recovered,
+    recovered: RecoveredStore,
     commits: u64,
     /// How the audit file is broken, if it is.
     broken: Option<Broken>,

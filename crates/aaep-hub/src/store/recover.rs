@@ -10,7 +10,7 @@ use aaep::{ReplyToken, SubscriptionId};
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::age::CountedTime;
-use crate::store::asks::{OpenAsk, SettledAsk};
+use crate::store::asks::{SettledAsk, StoredOpenAsk};
 use crate::store::fault::StoreFault;
 use crate::store::reader::{Reader, session_of};
 use crate::store::replay::Replay;
@@ -60,11 +60,11 @@ pub struct StoredAnswer {
 
 /// The contents of the store when it is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recovered {
+pub struct RecoveredStore {
     /// The sessions whose events are recovered: running ones, then ended ones, the newest first.
     pub sessions: Vec<StoredSession>,
     /// The open asks.
-    pub open_asks: Vec<OpenAsk>,
+    pub open_asks: Vec<StoredOpenAsk>,
     /// The settled asks, the oldest first. Their tokens are used.
     pub settled_asks: Vec<SettledAsk>,
     /// The subscriptions.
@@ -93,7 +93,7 @@ pub(crate) struct DamagedRow {
     pub(crate) row: Vec<u8>,
 }
 
-impl Recovered {
+impl RecoveredStore {
     /// The events of these sessions, in one common order, one at a time.
     pub fn replay(&self, reader: &Reader) -> Replay {
         Replay::new(reader.clone(), &self.sessions)
@@ -106,9 +106,9 @@ impl Recovered {
 }
 
 /// Reads everything from one snapshot of the store.
-pub(super) fn recover(transaction: &ReadTransaction) -> Result<Recovered, StoreFault> {
+pub(super) fn recover(transaction: &ReadTransaction) -> Result<RecoveredStore, StoreFault> {
     let mut damaged = Vec::new();
-    Ok(Recovered {
+    Ok(RecoveredStore {
         sessions: recover_sessions(transaction, &mut damaged)?,
         open_asks: recover_asks(transaction, &mut damaged)?,
         settled_asks: recover_settled(transaction, &mut damaged)?,
@@ -180,12 +180,12 @@ fn recover_sessions(
 fn recover_asks(
     transaction: &ReadTransaction,
     damaged: &mut Vec<DamagedRow>,
-) -> Result<Vec<OpenAsk>, StoreFault> {
+) -> Result<Vec<StoredOpenAsk>, StoreFault> {
     let mut found = Vec::new();
     for row in transaction.open_table(ASKS)?.iter()? {
         let (token, row) = row?;
         let read = parse(Some(token.value()), "asks");
-        let read = read.and_then(|token| OpenAsk::parse(token, row.value()));
+        let read = read.and_then(|token| StoredOpenAsk::parse(token, row.value()));
         found.extend(read_or_note(damaged, ("asks", token.value().as_bytes(), row.value()), read)?);
     }
     Ok(found)

@@ -14,7 +14,7 @@ use crate::store::table::{
     ANSWERS, ASKS, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
     StoreCounters,
 };
-use crate::store::{DamagedEvents, Recovered, Store};
+use crate::store::{DamagedEvents, RecoveredStore, Store};
 
 /// The kind of the audit entry that records what a start found.
 const KIND: &str = "start_repaired";
@@ -34,7 +34,7 @@ pub struct LostSession {
 
 pub(super) fn set_aside(
     store: &mut Store,
-    recovered: &Recovered,
+    recovered: &RecoveredStore,
     lost: &[LostSession],
     now_unix_us: i64,
 ) -> Vec<String> {

@@ -17,7 +17,8 @@ use aaep::{EventId, ReplyToken, SessionId};
 
 use crate::audit::Entry;
 use crate::store::{
-    Change, OpenError, Recovered, ReplayedEvent, Retention, Store, StoredEvent, StoredTime,
+    OpenError, RecoveredStore, ReplayedEvent, Retention, Store, StoreChange, StoredEvent,
+    StoredTime,
 };
 
 pub(super) fn session(name: &str) -> SessionId {
@@ -50,8 +51,8 @@ fn time(ends_unix_us: Option<i64>, left_us: Option<u64>) -> StoredTime {
 }
 
 /// An event whose facts all follow from its order.
-pub(super) fn event(order: u64, name: &str) -> Change {
-    Change::Event {
+pub(super) fn event(order: u64, name: &str) -> StoreChange {
+    StoreChange::Event {
         order,
         session_id: session(name),
         event_id: event_id(order),
@@ -81,12 +82,12 @@ fn stored(order: u64, name: &str) -> StoredEvent {
     }
 }
 
-fn ended(name: &str, unix_us: i64) -> Change {
-    Change::SessionEnded { session_id: session(name), unix_us }
+fn ended(name: &str, unix_us: i64) -> StoreChange {
+    StoreChange::SessionEnded { session_id: session(name), unix_us }
 }
 
-fn entry(name: &str, words: Option<&str>) -> Change {
-    Change::Audit(Entry {
+fn entry(name: &str, words: Option<&str>) -> StoreChange {
+    StoreChange::Audit(Entry {
         unix_us: moment(1),
         kind: "asked",
         session_id: Some(session(name)),
@@ -97,7 +98,7 @@ fn entry(name: &str, words: Option<&str>) -> Change {
     })
 }
 
-fn open(folder: &Path) -> (Store, Recovered) {
+fn open(folder: &Path) -> (Store, RecoveredStore) {
     Store::open(folder, Retention::default()).expect("the store opens")
 }
 
@@ -106,7 +107,7 @@ fn open_error(folder: &Path) -> OpenError {
 }
 
 /// The events of a replay, none of which may be damaged.
-fn events(store: &Store, recovered: &Recovered) -> Vec<StoredEvent> {
+fn events(store: &Store, recovered: &RecoveredStore) -> Vec<StoredEvent> {
     let read = |it: Result<ReplayedEvent, _>| match it.expect("read") {
         ReplayedEvent::Event(event) => event,
         ReplayedEvent::Damaged(damaged) => panic!("{damaged:?}"),
@@ -114,7 +115,7 @@ fn events(store: &Store, recovered: &Recovered) -> Vec<StoredEvent> {
     recovered.replay(&store.reader()).map(read).collect()
 }
 
-fn orders(store: &Store, recovered: &Recovered) -> Vec<u64> {
+fn orders(store: &Store, recovered: &RecoveredStore) -> Vec<u64> {
     events(store, recovered).iter().map(|event| event.order).collect()
 }
 

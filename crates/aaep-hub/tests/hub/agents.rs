@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep::extension::Accepts;
-use aaep_hub::hub::{HubError, NotInstructed, Told};
+use aaep_hub::hub::{HubError, MessageOutcome, NotInstructed};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -25,7 +25,7 @@ async fn an_agent_publishes_and_asks_over_its_socket() {
     let published = agent.next();
     assert_eq!(published["reply_token"], TOKEN);
     stream.next_of("awaiting.confirmation");
-    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "reject").await, Told::Counted);
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "reject").await, MessageOutcome::Counted);
     let resolved = agent.next();
     assert_eq!(
         (&resolved["type"], &resolved["outcome"]),
@@ -75,7 +75,7 @@ async fn people_tell_agents_that_accept_it_what_to_do() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let nobody = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
-    assert_eq!(nobody, Told::NotInstructed(NotInstructed::NoAgent));
+    assert_eq!(nobody, MessageOutcome::NotInstructed(NotInstructed::NoAgent));
 
     hub.declare(&me(), "builder", vec![Accepts::Prompt, Accepts::Cancel]).await.expect("declared");
     let waiting = {
@@ -85,7 +85,7 @@ async fn people_tell_agents_that_accept_it_what_to_do() {
         )
     };
     let told = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
-    let Told::Instructed(session) = told else { panic!("{told:?}") };
+    let MessageOutcome::Instructed(session) = told else { panic!("{told:?}") };
     let instructions = waiting.await.expect("no panic").expect("known");
     assert_eq!(instructions.len(), 1);
     assert_eq!(instructions[0].session_id, session);
@@ -98,13 +98,17 @@ async fn people_tell_agents_that_accept_it_what_to_do() {
     let cancel = read(&json!({
         "type": "agentvoice:session.cancel", "subscription_id": subscription, "session_id": session,
     }));
-    assert_eq!(hub.tell(&me(), cancel).await, Ok(Told::Instructed(session.clone())));
+    assert_eq!(hub.tell(&me(), cancel).await, Ok(MessageOutcome::Instructed(session.clone())));
     let steer = read(&json!({
         "type": "agentvoice:session.steer", "subscription_id": subscription,
         "session_id": session, "text": "Only the old ones.",
     }));
     let steered = hub.tell(&me(), steer).await.expect("answered");
-    assert_eq!(steered, Told::NotInstructed(NotInstructed::NoAgent), "it does not accept that");
+    assert_eq!(
+        steered,
+        MessageOutcome::NotInstructed(NotInstructed::NoAgent),
+        "it does not accept that"
+    );
 }
 
 #[tokio::test]
@@ -115,7 +119,7 @@ async fn each_request_of_a_person_gets_a_session_of_its_own() {
     let mut sessions = Vec::new();
     for _ in 0..3 {
         let told = hub.tell(&me(), prompt(&subscription)).await.expect("answered");
-        let Told::Instructed(session) = told else { panic!("{told:?}") };
+        let MessageOutcome::Instructed(session) = told else { panic!("{told:?}") };
         assert!(!sessions.contains(&session), "{session} was used before");
         publish(&hub, started(session.as_str())).await;
         sessions.push(session);
@@ -160,7 +164,7 @@ async fn nobody_takes_the_name_or_the_post_of_an_agent() {
         .expect("answered")
         .expect("accepted");
     let told = hub.tell(&subscriber, prompt(&accepted.subscription_id)).await.expect("answered");
-    assert_eq!(told, Told::NotInstructed(NotInstructed::NotAllowed));
+    assert_eq!(told, MessageOutcome::NotInstructed(NotInstructed::NotAllowed));
 }
 
 /// Whoever fills the post of an agent leaves room for others there, and a cancel always gets through.
@@ -187,7 +191,7 @@ async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
             hub.tell(&who, prompt).await.expect("answered")
         }
     };
-    let full = Told::NotInstructed(NotInstructed::Full);
+    let full = MessageOutcome::NotInstructed(NotInstructed::Full);
     let mut taken = Vec::new();
     for at in 0..people.len() {
         let mut count = 0;
@@ -204,7 +208,7 @@ async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
     });
     for _ in 0..2 {
         let told = hub.tell(&who, read(&cancel)).await.expect("answered");
-        assert!(matches!(told, Told::Instructed(_)), "{told:?}");
+        assert!(matches!(told, MessageOutcome::Instructed(_)), "{told:?}");
     }
     let waiting = hub.instructions(&me(), "builder", 0, Duration::ZERO).await.expect("known");
     assert_eq!(waiting.len(), 65, "one cancel is enough");
@@ -212,8 +216,8 @@ async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
     let last = waiting.last().expect("some").number;
     hub.instructions(&me(), "builder", last, Duration::ZERO).await.expect("known");
     let long = "\u{1f4f7}".repeat(15_000);
-    assert!(matches!(tell(0, &long).await, Told::Instructed(_)));
-    assert!(matches!(tell(0, &long).await, Told::Instructed(_)));
+    assert!(matches!(tell(0, &long).await, MessageOutcome::Instructed(_)));
+    assert!(matches!(tell(0, &long).await, MessageOutcome::Instructed(_)));
     assert_eq!(tell(0, &long).await, full);
-    assert!(matches!(tell(1, &long).await, Told::Instructed(_)));
+    assert!(matches!(tell(1, &long).await, MessageOutcome::Instructed(_)));
 }

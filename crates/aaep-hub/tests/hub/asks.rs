@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
-use aaep_hub::hub::{HubError, Told};
+use aaep_hub::hub::{HubError, MessageOutcome};
 use serde_json::json;
 
 use crate::support::{
@@ -32,10 +32,13 @@ async fn an_agent_waits_for_the_answer_of_a_person() {
     };
     assert_eq!(
         reply(&hub, &somebody_else(), &subscription, TOKEN, "accept").await,
-        Told::NotCounted
+        MessageOutcome::NotCounted
     );
-    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, Told::Counted);
-    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "reject").await, Told::NotCounted);
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, MessageOutcome::Counted);
+    assert_eq!(
+        reply(&hub, &me(), &subscription, TOKEN, "reject").await,
+        MessageOutcome::NotCounted
+    );
     let state = waiting.await.expect("no panic").expect("known");
     let settlement = state.settlement.expect("settled");
     assert_eq!((settlement.outcome, settlement.decided_by), (Outcome::Accept, DecidedBy::Reply));
@@ -76,8 +79,8 @@ async fn who_never_heard_the_question_cannot_answer_it() {
     publish(&hub, started("sess_one")).await;
     publish(&hub, confirmation("sess_one", TOKEN)).await;
     stream.next_of("awaiting.confirmation");
-    assert_eq!(reply(&hub, &me(), &unheard, TOKEN, "accept").await, Told::NotCounted);
-    assert_eq!(reply(&hub, &me(), &heard, TOKEN, "reject").await, Told::Counted);
+    assert_eq!(reply(&hub, &me(), &unheard, TOKEN, "accept").await, MessageOutcome::NotCounted);
+    assert_eq!(reply(&hub, &me(), &heard, TOKEN, "reject").await, MessageOutcome::Counted);
 }
 
 #[tokio::test]
@@ -212,7 +215,7 @@ async fn an_event_that_comes_again_is_answered_as_the_first_time_also_where_the_
     assert_eq!(publish(&hub, ask("evt_ask")).await.reply_token, Some(asked.clone()));
     assert_eq!(
         reply(&hub, &me(), &subscription, asked.as_str(), "accept").await,
-        Told::Counted,
+        MessageOutcome::Counted,
         "it is one question, and open"
     );
     let settled = publish(&hub, ask("evt_ask")).await;
@@ -256,7 +259,7 @@ async fn another_question_under_a_used_id_or_key_never_gets_the_first_ones_outco
     let key = || Some("the-same".to_owned());
     let taken = hub.publish(&me(), vec![first.clone()], key()).await.expect("answered");
     taken[0].as_ref().expect("taken");
-    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, Told::Counted);
+    assert_eq!(reply(&hub, &me(), &subscription, TOKEN, "accept").await, MessageOutcome::Counted);
 
     for other in other_questions(&first) {
         let by_id = try_publish(&hub, &me(), other.clone()).await.expect_err("another question");

@@ -8,7 +8,7 @@ use aaep::{Message, Mode, Object};
 use aaep_engine::terms::Door;
 use aaep_hub::access::Principal;
 use aaep_hub::bounds::{MAX_AGENT_ID_BYTES, MAX_KEY_BYTES, MAX_PRINCIPAL_BYTES};
-use aaep_hub::hub::{Hub, Refused, Told};
+use aaep_hub::hub::{Hub, MessageOutcome, Refused};
 use serde_json::{Value, json};
 
 use crate::support::{Peer, Stream, hub_in, me, publish, started, subscribe, token, try_publish};
@@ -259,7 +259,7 @@ async fn terms_that_grow_with_every_change_are_refused_before_they_are_too_long(
     let change = json!({ "type": "subscription.renegotiate", "subscription_id": id,
         "capabilities": { "event_filters": filters } });
     let told = hub.tell(&me(), crate::support::read(&change)).await.expect("answered");
-    assert!(matches!(told, Told::Rejected(_)), "{told:?}");
+    assert!(matches!(told, MessageOutcome::Rejected(_)), "{told:?}");
     assert_works(&hub, "terms").await;
     hub.stop().await;
     drop(hub);

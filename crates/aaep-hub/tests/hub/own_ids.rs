@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep::extension::Accepts;
-use aaep_hub::hub::{Hub, Told};
+use aaep_hub::hub::{Hub, MessageOutcome};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -118,7 +118,7 @@ async fn a_question_is_found_by_the_token_that_its_agent_gave_it() {
     agent.send(&json!({ "type": "agentvoice:ask.withdraw", "reply_token": "ask/1" }));
     assert_eq!(agent.next()["outcome"], "withdrawn");
     let late = reply(&hub, &me(), &subscription, &token, "accept").await;
-    assert_ne!(late, Told::Counted);
+    assert_ne!(late, MessageOutcome::Counted);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn an_agent_is_told_of_a_session_under_the_id_that_it_knows() {
         "type": "agentvoice:session.cancel", "subscription_id": subscription.as_str(),
         "session_id": session.as_str(),
     }));
-    assert!(matches!(hub.tell(&me(), cancel).await, Ok(Told::Instructed(_))));
+    assert!(matches!(hub.tell(&me(), cancel).await, Ok(MessageOutcome::Instructed(_))));
     let told = hub.instructions(&me(), "builder", 0, Duration::ZERO).await.expect("told");
     assert_eq!(told[0].original_session_id.as_deref(), Some(UUID));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aaep::extension::Outcome;
 use aaep_hub::audit;
-use aaep_hub::store::{Change, DeleteError, Retention, Store};
+use aaep_hub::store::{DeleteError, Retention, Store, StoreChange};
 use serde_json::json;
 
 use crate::support::{
@@ -33,7 +33,7 @@ async fn sessions_questions_and_subscriptions_go_on() {
     let mut stream = Stream::open(&hub, &subscription, last.as_deref()).await;
     assert_eq!(
         reply(&hub, &me(), &subscription, TOKEN, "accept").await,
-        aaep_hub::hub::Told::Counted
+        aaep_hub::hub::MessageOutcome::Counted
     );
     // After a stop, what is critical may come again before it.
     while stream.next_of("state.changed")["to_state"] != "calling_tool" {}
@@ -83,7 +83,7 @@ async fn after_a_restart_silence_is_no_consent_and_a_yes_still_is() {
     stream.next_of("awaiting.confirmation");
     assert_eq!(
         reply(&hub, &me(), &subscription, other, "accept").await,
-        aaep_hub::hub::Told::Counted
+        aaep_hub::hub::MessageOutcome::Counted
     );
     hub.stop().await;
     drop((hub, stream));
@@ -144,7 +144,7 @@ async fn a_deleted_session_is_gone_from_memory_and_disk() {
     let events = hub.session_events(&me(), &session_id, 0, 10).await.expect("answered");
     assert_eq!(events.expect("there").len(), 2);
     let mut deaf = me();
-    deaf.hears = aaep_hub::access::Hears::only(["other".to_owned()]).expect("a name");
+    deaf.hears = aaep_hub::access::HeardAgents::only(["other".to_owned()]).expect("a name");
     assert_eq!(hub.session_events(&deaf, &session_id, 0, 10).await, Ok(None));
     assert!(hub.sessions(&deaf, None, 10).await.expect("answered").sessions.is_empty());
     let kept = hub.delete_session(&deaf, &session_id).await.expect("answered");
@@ -161,15 +161,15 @@ async fn a_deleted_session_is_gone_from_memory_and_disk() {
 fn store_sessions(folder: &std::path::Path, count: u64) {
     let (mut store, _) = Store::open(folder, Retention::default()).expect("a store");
     let mut changes = vec![
-        Change::Agent { key: 1, name: "builder".to_owned() },
-        Change::Agent { key: 2, name: "mail".to_owned() },
-        Change::Principal { key: 1, name: me().id },
+        StoreChange::Agent { key: 1, name: "builder".to_owned() },
+        StoreChange::Agent { key: 2, name: "mail".to_owned() },
+        StoreChange::Principal { key: 1, name: me().id },
     ];
     let now = i64::try_from(now_unix_us()).expect("a moment");
     for order in 1..=count {
         let session_id = aaep::SessionId::parse(&format!("sess_{order}")).expect("an id");
         let json = started(session_id.as_str());
-        changes.push(Change::Event {
+        changes.push(StoreChange::Event {
             order,
             session_id: session_id.clone(),
             event_id: aaep::EventId::parse(&format!("evt_{order}")).expect("an id"),
@@ -182,7 +182,7 @@ fn store_sessions(folder: &std::path::Path, count: u64) {
         });
         // Several end at the same moment.
         let unix_us = now + i64::try_from(order / 3).expect("a number");
-        changes.push(Change::SessionEnded { session_id, unix_us });
+        changes.push(StoreChange::SessionEnded { session_id, unix_us });
         if changes.len() > 4000 {
             store.commit(&std::mem::take(&mut changes)).expect("stored");
         }
@@ -203,7 +203,7 @@ async fn every_session_is_on_some_page_however_many_there_are() {
     let hub = hub_in(folder.path());
     publish(&hub, started("sess_running")).await;
     let mut mail = me();
-    mail.hears = aaep_hub::access::Hears::only(["mail".to_owned()]).expect("a name");
+    mail.hears = aaep_hub::access::HeardAgents::only(["mail".to_owned()]).expect("a name");
     for (who, limit, expected) in [(me(), 1000, count + 1), (mail, 700, count / 2)] {
         let (mut found, mut next) = (Vec::new(), None);
         loop {
@@ -231,18 +231,18 @@ async fn replies_that_do_not_count_fill_no_audit_log_and_every_one_is_counted() 
     let refused = 500;
     for _ in 0..refused {
         let forged = reply(&hub, &me(), &subscription, TOKEN, "accept").await;
-        assert_eq!(forged, aaep_hub::hub::Told::NotCounted);
+        assert_eq!(forged, aaep_hub::hub::MessageOutcome::NotCounted);
     }
     publish(&hub, confirmation("sess_one", TOKEN)).await;
     stream.next_of("awaiting.confirmation");
     let counted = reply(&hub, &me(), &subscription, TOKEN, "accept").await;
-    assert_eq!(counted, aaep_hub::hub::Told::Counted);
+    assert_eq!(counted, aaep_hub::hub::MessageOutcome::Counted);
     hub.stop().await;
     drop((hub, stream));
     let (store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
     let entries: Vec<_> = audit::show(&store.reader()).map(|it| it.expect("whole").line).collect();
     let of = |kind: &str, outcome: &str| {
-        let is_it = |line: &&audit::Line| line.kind == kind && line.outcome.contains(outcome);
+        let is_it = |line: &&audit::AuditLine| line.kind == kind && line.outcome.contains(outcome);
         entries.iter().filter(is_it).count() as u64
     };
     assert_eq!(of("reply", "counted"), 1, "what counts is written, also beyond the limit");

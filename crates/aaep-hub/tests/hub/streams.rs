@@ -6,7 +6,7 @@ use crate::support::{
     Peer, Stream, confirmation, hub, progress, publish, reply, request, somebody_else, started,
     subscribe, tool,
 };
-use aaep_hub::hub::Told;
+use aaep_hub::hub::MessageOutcome;
 
 #[tokio::test]
 async fn a_subscriber_hears_what_an_agent_publishes() {
@@ -222,7 +222,7 @@ async fn a_reply_to_nothing_does_not_count() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let told = reply(&hub, &crate::support::me(), &subscription, "rpl_none", "accept").await;
-    assert_eq!(told, Told::NotCounted);
+    assert_eq!(told, MessageOutcome::NotCounted);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use aaep::handshake::SubscriptionRequest;
 use aaep::{Message, Mode, Object, ReplyToken, SubscriptionId};
 use aaep_engine::terms::Door;
 use aaep_hub::access::{Principal, Roster};
-use aaep_hub::hub::{Hub, NewConnection, Published, Refused, Told};
+use aaep_hub::hub::{Hub, MessageOutcome, NewConnection, Published, Refused};
 use aaep_transport::Protocol;
 use aaep_transport::wire::Socket;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ pub(crate) async fn reply(
     subscription: &SubscriptionId,
     token: &str,
     decision: &str,
-) -> Told {
+) -> MessageOutcome {
     let reply = json!({
         "type": "confirmation.reply", "reply_token": token, "decision": decision,
         "subscription_id": subscription, "timestamp": "2020-01-01T00:00:00.000Z",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep::extension::Outcome;
-use aaep_transport::link::{DialError, DialOptions, Resume, dial};
+use aaep_transport::link::{DialError, DialOptions, LinkResume, dial};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -123,7 +123,7 @@ async fn a_stream_goes_on_where_it_was_left() {
     let id = std::mem::take(&mut subscriber.id);
     drop(subscriber);
     hub.publish(started("sess_2", "Two.")).await;
-    let resume = Resume {
+    let resume = LinkResume {
         subscription_id: Some(id),
         last_event_id: Some(first["event_id"].as_str().expect("an id").to_owned()),
     };
@@ -136,7 +136,7 @@ async fn a_stream_goes_on_where_it_was_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_over_is_not_resumed() {
     let hub = TestHub::new().await;
-    let resume = Resume { subscription_id: Some("sub_gone&x".to_owned()), last_event_id: None };
+    let resume = LinkResume { subscription_id: Some("sub_gone&x".to_owned()), last_event_id: None };
     let options = DialOptions { resume: Some(resume), ..DialOptions::default() };
     let error = hub.dial(Wire::Sse, options).await.err();
     assert_eq!(error, Some(DialError::NoSuchSubscription));

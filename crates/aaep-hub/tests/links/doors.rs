@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aaep_hub::access::Scope;
 use aaep_hub::tls::{ClientCertificatePolicy, TlsFiles};
-use aaep_transport::link::{DialError, DialOptions, LinkEnd, Resume, dial};
+use aaep_transport::link::{DialError, DialOptions, LinkEnd, LinkResume, dial};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ClientConfig, RootCertStore};
 
@@ -49,7 +49,7 @@ async fn who_shows_none_or_a_wrong_one_is_refused_on_every_wire() {
                 other => panic!("{wire:?} {other:?}"),
             }
         }
-        let resume = Resume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };
+        let resume = LinkResume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };
         let options = DialOptions { resume: Some(resume), ..options };
         let error = hub.dial(Wire::Sse, options).await.err().expect("refused");
         assert!(matches!(error, DialError::Refused { .. }), "{error:?}");

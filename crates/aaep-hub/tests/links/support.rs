@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep::ReplyToken;
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, Principal, Scope, Tokens};
+use aaep_hub::access::{HeardAgents, NewToken, Principal, Scope, Tokens};
 use aaep_hub::hub::Settlement;
 use aaep_hub::server::{Daemon, DaemonOptions, Given};
 use aaep_transport::framed::Framing;
@@ -200,7 +200,7 @@ pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
     let new = NewToken {
         name: name.to_owned(),
         scopes: scopes.iter().copied().collect(),
-        hears: Hears::All,
+        hears: HeardAgents::All,
         owners: [].into(),
         speaks_as: [].into(),
         expires: None,

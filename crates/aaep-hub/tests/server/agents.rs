@@ -1,6 +1,6 @@
 //! Agents: publishing, asking, and hearing what people tell them.
 
-use aaep_hub::access::{Hears, Scope};
+use aaep_hub::access::{HeardAgents, Scope};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -280,7 +280,7 @@ fn questions_of_others_are_not_found() {
     let mine = token(&hub.folder, "mine", &[Scope::Publish]);
     let theirs = token(&hub.folder, "theirs", &[Scope::Publish]);
     let hears = [Scope::Listen, Scope::Reply];
-    let person = token_hearing(&hub.folder, "person", &hears, Hears::All);
+    let person = token_hearing(&hub.folder, "person", &hears, HeardAgents::All);
     let _stream = hub.stream(&person, &hub.subscribe(&person));
     let publish = |event: &Value| {
         hub.as_someone(&mine, "POST", "/aaep/v1/asks?wait_seconds=0", &event.to_string())

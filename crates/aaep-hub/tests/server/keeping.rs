@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use aaep_hub::access::{Hears, Scope};
+use aaep_hub::access::{HeardAgents, Scope};
 use aaep_hub::audit;
 use aaep_hub::store::restore;
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn a_backup_comes_over_http_and_can_be_restored() {
 fn only_an_admin_who_hears_everyone_keeps_the_hub() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply, Scope::Publish]);
-    let mail = Hears::Only(["mail".to_owned()].into());
+    let mail = HeardAgents::Only(["mail".to_owned()].into());
     let restricted = token_hearing(&hub.folder, "mail admin", &[Scope::Admin], mail);
     let admin = token(&hub.folder, "admin", &[Scope::Admin]);
     // A new token is known within about a second.

@@ -1,7 +1,7 @@
 //! Looking back at sessions, and what happens to those whose access ends.
 
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, Scope, Tokens};
+use aaep_hub::access::{HeardAgents, Scope, Tokens};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -61,7 +61,7 @@ fn a_page_of_sessions_leads_to_the_next_one() {
 fn an_admin_who_hears_some_agents_deletes_only_their_sessions() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let agents = token(&hub.folder, "agents", &[Scope::Publish]);
-    let mail = Hears::Only(["mail".to_owned()].into());
+    let mail = HeardAgents::Only(["mail".to_owned()].into());
     let scopes = [Scope::Admin, Scope::Listen];
     let restricted = token_hearing(&hub.folder, "mail admin", &scopes, mail);
     let admin = token(&hub.folder, "admin", &scopes);
@@ -141,7 +141,7 @@ fn who_looks_back_learns_whether_they_answered_and_whether_a_rule_did() {
     let agents = token(&hub.folder, "agents", &[Scope::Publish]);
     let person = token(&hub.folder, "person", &[Scope::Listen, Scope::Reply]);
     let other = token(&hub.folder, "other", &[Scope::Listen]);
-    let mail = Hears::Only(["mail".to_owned()].into());
+    let mail = HeardAgents::Only(["mail".to_owned()].into());
     let stranger = token_hearing(&hub.folder, "stranger", &[Scope::Listen], mail);
     // A new token is known within about a second.
     while hub.as_someone(&stranger, "GET", "/aaep/v1/sessions", "").status == 401 {}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, PersonKey, Scope, Tokens, read_person_key};
+use aaep_hub::access::{HeardAgents, NewToken, PersonKey, Scope, Tokens, read_person_key};
 use aaep_hub::server::{Daemon, DaemonOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -141,7 +141,7 @@ pub(crate) fn person(hub: &TestHub) -> String {
 
 /// Makes a token in the file of a folder. The header that shows it.
 pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
-    token_hearing(folder, name, scopes, Hears::All)
+    token_hearing(folder, name, scopes, HeardAgents::All)
 }
 
 /// The same for someone who hears these agents.
@@ -149,7 +149,7 @@ pub(crate) fn token_hearing(
     folder: &TempDir,
     name: &str,
     scopes: &[Scope],
-    hears: Hears,
+    hears: HeardAgents,
 ) -> String {
     let path: PathBuf = folder.path().join("tokens.toml");
     let mut tokens = Tokens::load(&path).expect("tokens");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use aaep_engine::Now;
-use aaep_hub::access::{Hears, NewToken, Scope, Tokens};
+use aaep_hub::access::{HeardAgents, NewToken, Scope, Tokens};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -24,7 +24,7 @@ fn token_for(hub: &TestHub, owner: &str, scopes: &[Scope], speaks_as: &[&str]) -
     let new = NewToken {
         name: format!("a token for {owner}"),
         scopes: scopes.iter().copied().collect(),
-        hears: Hears::Own,
+        hears: HeardAgents::Own,
         owners: BTreeSet::from([owner.to_owned()]),
         speaks_as: speaks_as.iter().map(|name| (*name).to_owned()).collect(),
         expires: None,
@@ -366,7 +366,7 @@ fn what_was_shared_before_a_restart_and_no_longer_is_is_not_heard_after_it() {
         options.store = options.tokens.parent().map(|folder| folder.join("store"));
     };
     let hub = TestHub::in_folder(folder, with_store);
-    let eve = token_hearing(&hub.folder, "eve", LISTENER, Hears::All);
+    let eve = token_hearing(&hub.folder, "eve", LISTENER, HeardAgents::All);
     let id = hub.subscribe(&eve);
     drop(hub.stream(&eve, &id));
     let folder = hub.stop();

@@ -1,6 +1,6 @@
 //! Looking at the questions that wait: who sees which, and what each of them says.
 
-use aaep_hub::access::{Hears, Scope};
+use aaep_hub::access::{HeardAgents, Scope};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -121,10 +121,10 @@ fn more_time_and_a_pause_are_shown() {
 fn everyone_sees_what_they_may_hear_and_no_more() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let make = |name, scopes: &[Scope], hears| token_hearing(&hub.folder, name, scopes, hears);
-    let person = make("person", &[Scope::Listen, Scope::Reply], Hears::All);
-    let agents = make("agents", &[Scope::Publish], Hears::All);
-    let onlooker = make("onlooker", &[Scope::Listen], Hears::All);
-    let mail = Hears::Only(["mail".to_owned()].into());
+    let person = make("person", &[Scope::Listen, Scope::Reply], HeardAgents::All);
+    let agents = make("agents", &[Scope::Publish], HeardAgents::All);
+    let onlooker = make("onlooker", &[Scope::Listen], HeardAgents::All);
+    let mail = HeardAgents::Only(["mail".to_owned()].into());
     let of_mail = make("of mail", &[Scope::Listen, Scope::Reply], mail);
     // A new token is known within about a second.
     while hub.as_someone(&of_mail, "GET", ASKS, "").status == 401 {}

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::extension::DecidedBy;
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{Input, Output, Principal, Record, Resolution};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, Record, Resolution};
 
 use super::{Invariant, WorldMoment};
 use crate::hub::GRACE_US;
@@ -19,7 +19,7 @@ pub use time::{ExtraTimeAllowed, NoExtraTimeAfterStop, WithinMaximum};
 /// Every ask has exactly one outcome, and its agent learns it.
 #[derive(Default)]
 pub struct OneOutcome {
-    open: BTreeMap<ReplyToken, Principal>,
+    open: BTreeMap<ReplyToken, PrincipalNumber>,
     settled: BTreeSet<ReplyToken>,
 }
 
@@ -47,7 +47,7 @@ impl Invariant for OneOutcome {
             match output {
                 Output::Record(Record { event, .. }) => {
                     let Some(token) = token_of(&event.payload) else { continue };
-                    let Input::Publish { principal, .. } = step.input else {
+                    let EngineInput::Publish { principal, .. } = step.input else {
                         return Err(format!("{token} was asked by nobody."));
                     };
                     self.open.insert(token.clone(), *principal);
@@ -70,7 +70,8 @@ impl Invariant for OneOutcome {
                 _ => {}
             }
         }
-        let is_reply = matches!(step.input, Input::Confirm { .. } | Input::Clarify { .. });
+        let is_reply =
+            matches!(step.input, EngineInput::Confirm { .. } | EngineInput::Clarify { .. });
         if replied != usize::from(is_reply) {
             return Err(format!("A step had {replied} answers to a reply."));
         }
@@ -81,7 +82,7 @@ impl Invariant for OneOutcome {
 /// No principal answers its own ask.
 #[derive(Default)]
 pub struct NoSelfAnswer {
-    asked: BTreeMap<ReplyToken, Principal>,
+    asked: BTreeMap<ReplyToken, PrincipalNumber>,
 }
 
 impl Invariant for NoSelfAnswer {
@@ -96,14 +97,14 @@ impl Invariant for NoSelfAnswer {
     fn see(&mut self, _: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         let WorldMoment::Handled(step) = moment else { return Ok(()) };
         let (replier, token) = match step.input {
-            Input::Publish { principal, event, .. } => {
+            EngineInput::Publish { principal, event, .. } => {
                 if let Some(token) = token_of(&event.payload) {
                     self.asked.entry(token.clone()).or_insert(*principal);
                 }
                 return Ok(());
             }
-            Input::Confirm { principal, reply } => (principal, &reply.reply_token),
-            Input::Clarify { principal, reply } => (principal, &reply.reply_token),
+            EngineInput::Confirm { principal, reply } => (principal, &reply.reply_token),
+            EngineInput::Clarify { principal, reply } => (principal, &reply.reply_token),
             _ => return Ok(()),
         };
         let counts = step.outputs.contains(&Output::Replied { is_accepted: true });
@@ -194,10 +195,10 @@ impl Invariant for NoUngivenAccept {
 
 impl NoUngivenAccept {
     /// Whether a reply comes from a subscription that continues one that received the ask.
-    fn may_know(&self, truth: &WorldTruth, input: &Input) -> bool {
+    fn may_know(&self, truth: &WorldTruth, input: &EngineInput) -> bool {
         let (token, id) = match input {
-            Input::Confirm { reply, .. } => (&reply.reply_token, &reply.subscription_id),
-            Input::Clarify { reply, .. } => (&reply.reply_token, &reply.subscription_id),
+            EngineInput::Confirm { reply, .. } => (&reply.reply_token, &reply.subscription_id),
+            EngineInput::Clarify { reply, .. } => (&reply.reply_token, &reply.subscription_id),
             _ => return false,
         };
         let at = truth.named(id).map(|(at, _)| at);
@@ -206,12 +207,12 @@ impl NoUngivenAccept {
     }
 
     /// The ask that a reply is for, and whether the reply should be accepted (§6.3.4, rulings 13 and 14).
-    fn judge(&self, truth: &WorldTruth, input: &Input, now_us: u64) -> (String, bool) {
+    fn judge(&self, truth: &WorldTruth, input: &EngineInput, now_us: u64) -> (String, bool) {
         let (principal, token, id) = match input {
-            Input::Confirm { principal, reply } => {
+            EngineInput::Confirm { principal, reply } => {
                 (*principal, &reply.reply_token, &reply.subscription_id)
             }
-            Input::Clarify { principal, reply } => {
+            EngineInput::Clarify { principal, reply } => {
                 (*principal, &reply.reply_token, &reply.subscription_id)
             }
             _ => return ("nothing".to_owned(), false),
@@ -229,7 +230,11 @@ impl NoUngivenAccept {
 }
 
 /// Whether a subscription can answer the asks of this principal; never if they are its own (ruling 37).
-fn can_answer(subscription: &WorldSubscription, is_confirmation: bool, asker: Principal) -> bool {
+fn can_answer(
+    subscription: &WorldSubscription,
+    is_confirmation: bool,
+    asker: PrincipalNumber,
+) -> bool {
     let terms = &subscription.terms;
     let is_able = if is_confirmation { terms.confirms } else { terms.clarifies };
     is_able

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::event::reasoning::state;
 use aaep::{CoreType, Event, Payload, SessionId};
-use aaep_engine::{Input, Output};
+use aaep_engine::{EngineInput, Output};
 
 use super::owed::OwedEvents;
 use super::pace::is_notice;
@@ -123,7 +123,9 @@ impl Invariant for CriticalAtOnce {
         if let Some((at, _)) = step.changed
             && !matches!(
                 step.input,
-                Input::Block { .. } | Input::TakeBack { .. } | Input::Unblock { .. }
+                EngineInput::Block { .. }
+                    | EngineInput::TakeBack { .. }
+                    | EngineInput::Unblock { .. }
             )
         {
             self.waiting.remove(&at);
@@ -138,7 +140,7 @@ impl Invariant for CriticalAtOnce {
         }
         for (at, waiting) in &mut self.waiting {
             let sent = sent_to(*at, step);
-            let is_free = matches!(step.input, Input::Unblock { .. })
+            let is_free = matches!(step.input, EngineInput::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
             let is_sent = |event: &Event| step.to(*at).any(|sent| announces(event, sent));
             // With a rate or a pace, the notice of a gap may take a while; it is checked in the

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep::{CoreType, SessionId};
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Input, Output, Principal, Record, Refusal};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, Record, Refusal};
 
 use super::{Invariant, WorldMoment};
 use crate::truth::WorldTruth;
@@ -12,7 +12,7 @@ use crate::truth::WorldTruth;
 /// A running session continues after a kill of the hub.
 #[derive(Default)]
 pub struct SessionGoesOn {
-    running: BTreeMap<SessionId, Principal>,
+    running: BTreeMap<SessionId, PrincipalNumber>,
 }
 
 impl Invariant for SessionGoesOn {
@@ -28,7 +28,7 @@ impl Invariant for SessionGoesOn {
         let WorldMoment::Handled(step) = moment else { return Ok(()) };
         for output in step.outputs {
             if let Output::Refused { principal, event_id, refusal } = output
-                && let Input::Publish { event, .. } = step.input
+                && let EngineInput::Publish { event, .. } = step.input
                 && self.running.get(&event.envelope.session_id) == Some(principal)
                 && is_lost(refusal)
             {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::{CoreType, EventId, Payload, ReplyToken, SessionId};
-use aaep_engine::{Input, Output, Record, Refusal, Resolution};
+use aaep_engine::{EngineInput, Output, Record, Refusal, Resolution};
 
 use super::asks::token_in;
 use super::{Invariant, WorldMoment};
@@ -142,7 +142,7 @@ impl Invariant for RefusedLeavesNothing {
                 return Err(format!("{id} is in history twice."));
             }
         }
-        if let Input::Publish { event, .. } = step.input {
+        if let EngineInput::Publish { event, .. } = step.input {
             let id = &event.envelope.event_id;
             let answers: Vec<Option<&Refusal>> = step
                 .outputs

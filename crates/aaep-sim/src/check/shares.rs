@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::{CoreType, SessionId};
-use aaep_engine::{Output, Principal, Record, Refusal};
+use aaep_engine::{Output, PrincipalNumber, Record, Refusal};
 
 use super::{Invariant, WorldMoment};
 use crate::hub::SESSIONS_PER_PRINCIPAL;
@@ -42,7 +42,7 @@ impl Invariant for MemoryWithinBudget {
 /// A principal at its limit is refused, and no other one.
 #[derive(Default)]
 pub struct PrincipalShares {
-    running: BTreeMap<Principal, BTreeSet<SessionId>>,
+    running: BTreeMap<PrincipalNumber, BTreeSet<SessionId>>,
 }
 
 impl Invariant for PrincipalShares {

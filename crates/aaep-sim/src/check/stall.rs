@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aaep::extension::Delivery;
 use aaep::{Message, Mode};
-use aaep_engine::{Engine, Frame, Input, Now, Output, SubscriberKey};
+use aaep_engine::{Engine, EngineInput, Frame, Now, Output, SubscriberKey};
 
 use super::{HubStep, Invariant, WorldMoment};
 use crate::truth::{SubscriberPresence, WorldSubscription, WorldTruth};
@@ -39,7 +39,7 @@ impl InvisibleStall {
         while let Some(subscriber) = more.pop() {
             let at = self.twins.get(&subscriber);
             if at.is_some_and(|at| self.stalled.contains(at)) {
-                let outputs = self.twin.handle(now, Input::Unblock { subscriber });
+                let outputs = self.twin.handle(now, EngineInput::Unblock { subscriber });
                 more.extend(outputs.iter().filter_map(more_for));
             }
         }
@@ -103,21 +103,23 @@ impl Invariant for InvisibleStall {
             return Ok(());
         }
         let input = match step.input {
-            Input::Block { subscriber } => {
+            EngineInput::Block { subscriber } => {
                 self.stalled.extend(truth.of(*subscriber).map(|(at, _)| at));
-                Input::Tick
+                EngineInput::Tick
             }
-            Input::TakeBack { .. } => Input::Tick,
-            Input::Unblock { subscriber } if self.has_stalled(*subscriber, truth) => Input::Tick,
+            EngineInput::TakeBack { .. } => EngineInput::Tick,
+            EngineInput::Unblock { subscriber } if self.has_stalled(*subscriber, truth) => {
+                EngineInput::Tick
+            }
             other => other.clone(),
         };
         let input = match input {
             // The twin knows a subscriber by its own key.
-            Input::Disconnect { subscriber } => {
-                Input::Disconnect { subscriber: self.twin_of(subscriber, truth) }
+            EngineInput::Disconnect { subscriber } => {
+                EngineInput::Disconnect { subscriber: self.twin_of(subscriber, truth) }
             }
-            Input::Unblock { subscriber } => {
-                Input::Unblock { subscriber: self.twin_of(subscriber, truth) }
+            EngineInput::Unblock { subscriber } => {
+                EngineInput::Unblock { subscriber: self.twin_of(subscriber, truth) }
             }
             other => other,
         };
@@ -138,7 +140,7 @@ impl Invariant for InvisibleStall {
         let lost: Vec<usize> =
             lost.flatten().filter_map(|key| self.twins.get(key)).copied().collect();
         self.stalled.extend(lost);
-        let is_over = matches!(step.input, Input::Unblock { .. });
+        let is_over = matches!(step.input, EngineInput::Unblock { .. });
         let is_stalled = |it: &WorldSubscription| it.presence == SubscriberPresence::Blocked;
         if !is_over && !truth.subscriptions.iter().any(is_stalled) {
             return Ok(());

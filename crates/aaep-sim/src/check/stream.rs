@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::action::ToolStatus;
 use aaep::{Event, EventId, Payload, SessionId, Urgency};
-use aaep_engine::Input;
+use aaep_engine::EngineInput;
 
 use super::asks::token_in;
 use super::critical::is_critical_event;
@@ -50,7 +50,7 @@ impl Invariant for EventOnce {
                     self.arrived.insert(at, arrived.unwrap_or_default());
                     self.resumed.extend(before.map(|_| at));
                 }
-                if let (Input::Block { .. } | Input::Reconnect { .. }, Some((at, _))) =
+                if let (EngineInput::Block { .. } | EngineInput::Reconnect { .. }, Some((at, _))) =
                     (step.input, step.changed)
                 {
                     self.stalled.insert(at);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{Payload, Prefix};
-use aaep_engine::{Input, Now, Output, Record};
+use aaep_engine::{EngineInput, Now, Output, Record};
 use serde_json::json;
 
 use super::EngineSaboteur;
@@ -16,8 +16,8 @@ fn ours() -> Prefix {
 pub(super) struct WaitLonger;
 
 impl EngineSaboteur for WaitLonger {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { event, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { event, .. } = &mut input
             && let Some(data) = event.extensions.as_mut().and_then(|it| it.0.get_mut(&ours()))
             && let Some(most) = data.get("max_timeout_seconds").and_then(serde_json::Value::as_u64)
         {
@@ -26,14 +26,14 @@ impl EngineSaboteur for WaitLonger {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
+    fn after(&mut self, _: Now, _: &EngineInput, _: &mut Vec<Output>) {}
 }
 
 /// Accepts every request about the time of an ask.
 pub(super) struct TimeForAll;
 
 impl EngineSaboteur for TimeForAll {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::TimeReplied { is_accepted } = output {
                 *is_accepted = true;
@@ -46,7 +46,7 @@ impl EngineSaboteur for TimeForAll {
 pub(super) struct OtherArguments;
 
 impl EngineSaboteur for OtherArguments {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             let Output::Record(Record { event, .. }) = output else { continue };
             let Payload::ToolInvoked(_) = &event.payload else { continue };
@@ -67,14 +67,16 @@ const ELSEWHERE: u64 = 1 << 40;
 pub(super) struct OwnAnswer;
 
 impl EngineSaboteur for OwnAnswer {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { principal, .. } | Input::Withdraw { principal, .. } = &mut input {
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { principal, .. } | EngineInput::Withdraw { principal, .. } =
+            &mut input
+        {
             *principal += ELSEWHERE;
         }
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Published { principal, .. }
             | Output::Refused { principal, .. }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::Payload;
-use aaep_engine::{Frame, Input, Now, Output, SubscriberKey};
+use aaep_engine::{EngineInput, Frame, Now, Output, SubscriberKey};
 
 use super::EngineSaboteur;
 use super::hands::{event, frames, rewrite};
@@ -14,7 +14,7 @@ use super::hands::{event, frames, rewrite};
 pub(super) struct LoseHeldText;
 
 impl EngineSaboteur for LoseHeldText {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         outputs.retain(|output| {
             let Output::Deliver { frame, .. } = output else { return true };
             let is_text = |frame: &Frame| {
@@ -29,7 +29,7 @@ impl EngineSaboteur for LoseHeldText {
 pub(super) struct TranslateText;
 
 impl EngineSaboteur for TranslateText {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             let has_language = |it: &aaep::Event| matches!(&it.payload, Payload::OutputStreaming(chunk) if chunk.language.is_some());
             if event(frame).is_some_and(|it| has_language(&it)) {
@@ -43,7 +43,7 @@ impl EngineSaboteur for TranslateText {
 pub(super) struct AskFirst;
 
 impl EngineSaboteur for AskFirst {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         let is_ask = |output: &Output| match output {
             Output::Deliver { frame, .. } => event(frame).is_some_and(|it| {
                 matches!(
@@ -69,7 +69,7 @@ pub(super) struct HoldTools {
 }
 
 impl EngineSaboteur for HoldTools {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, message } = output
                 && message.honored_capabilities.pace_wpm.is_some()
@@ -103,7 +103,7 @@ pub(super) struct SendBursts {
 }
 
 impl EngineSaboteur for SendBursts {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, message } = output
                 && message.honored_capabilities.max_events_per_second.is_some()
@@ -111,7 +111,7 @@ impl EngineSaboteur for SendBursts {
                 self.rated.insert(*subscriber);
             }
         }
-        if !matches!(input, Input::Tick) {
+        if !matches!(input, EngineInput::Tick) {
             return;
         }
         for index in (0..outputs.len()).rev() {

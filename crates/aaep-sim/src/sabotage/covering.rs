@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aaep::event::human::Decision;
 use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Payload, ReplyToken, SessionId};
-use aaep_engine::{Input, Now, Output, Record, Resolution};
+use aaep_engine::{EngineInput, Now, Output, Record, Resolution};
 
 use super::EngineSaboteur;
 
@@ -101,8 +101,8 @@ impl EngineSaboteur for TakeSilence {
         self.waits_for_kill = false;
     }
 
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { event, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { event, .. } = &mut input
             && !self.waits_for_kill
             && self.accepts.by_default.contains(&agent_of(event))
         {
@@ -111,7 +111,7 @@ impl EngineSaboteur for TakeSilence {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         self.disguise.take_off(outputs);
         self.accepts.follow(outputs);
     }
@@ -125,8 +125,8 @@ pub(super) struct TakeAnyYes {
 }
 
 impl EngineSaboteur for TakeAnyYes {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { event, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { event, .. } = &mut input
             && self.accepts.by_reply.contains(&agent_of(event))
         {
             self.disguise.put_on(event, play_down);
@@ -134,7 +134,7 @@ impl EngineSaboteur for TakeAnyYes {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         self.disguise.take_off(outputs);
         self.accepts.follow(outputs);
     }
@@ -148,8 +148,8 @@ pub(super) struct ShareAccepts {
 }
 
 impl EngineSaboteur for ShareAccepts {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { event, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { event, .. } = &mut input
             && matches!(event.payload, Payload::ToolInvoked(_))
         {
             let session = &event.envelope.session_id;
@@ -161,7 +161,7 @@ impl EngineSaboteur for ShareAccepts {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         self.disguise.take_off(outputs);
         self.accepts.follow(outputs);
     }
@@ -174,8 +174,8 @@ pub(super) struct EndlessTurn {
 }
 
 impl EngineSaboteur for EndlessTurn {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Publish { event, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Publish { event, .. } = &mut input
             && matches!(&event.payload, Payload::StateChanged(change) if change.to_state == "idle")
         {
             self.disguise.put_on(event, |event| {
@@ -187,7 +187,7 @@ impl EngineSaboteur for EndlessTurn {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         self.disguise.take_off(outputs);
     }
 }
@@ -199,8 +199,8 @@ pub(super) struct RefuseNo {
 }
 
 impl EngineSaboteur for RefuseNo {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Confirm { reply, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Confirm { reply, .. } = &mut input
             && reply.decision == Decision::Reject
             && self.only_yes.contains(&reply.reply_token)
         {
@@ -209,7 +209,7 @@ impl EngineSaboteur for RefuseNo {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Record(Record { event, .. }) = output
                 && let Payload::AwaitingConfirmation(asked) = &event.payload
@@ -225,12 +225,12 @@ impl EngineSaboteur for RefuseNo {
 pub(super) struct RuleIsPerson;
 
 impl EngineSaboteur for RuleIsPerson {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Confirm { reply, .. } = &mut input {
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Confirm { reply, .. } = &mut input {
             reply.decided_by = None;
         }
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
+    fn after(&mut self, _: Now, _: &EngineInput, _: &mut Vec<Output>) {}
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Message, Mode, Payload};
-use aaep_engine::{Author, Frame, Input, Now, Output, Record, Resolution, SubscriberKey};
+use aaep_engine::{Author, EngineInput, Frame, Now, Output, Record, Resolution, SubscriberKey};
 use serde_json::Value;
 
 use super::EngineSaboteur;
@@ -42,7 +42,7 @@ pub(super) fn frames(
 pub(super) struct GarbleFrame;
 
 impl EngineSaboteur for GarbleFrame {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| json["an_unknown_field"] = true.into());
         }
@@ -53,18 +53,18 @@ impl EngineSaboteur for GarbleFrame {
 pub(super) struct KeepDeleted;
 
 impl EngineSaboteur for KeepDeleted {
-    fn before(&mut self, _: Now, input: Input) -> Input {
-        if matches!(input, Input::DeleteSession { .. }) { Input::Tick } else { input }
+    fn before(&mut self, _: Now, input: EngineInput) -> EngineInput {
+        if matches!(input, EngineInput::DeleteSession { .. }) { EngineInput::Tick } else { input }
     }
 
-    fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
+    fn after(&mut self, _: Now, _: &EngineInput, _: &mut Vec<Output>) {}
 }
 
 /// Asks for a tick in the past.
 pub(super) struct RushDeadline(pub(super) u64);
 
 impl EngineSaboteur for RushDeadline {
-    fn after(&mut self, now: Now, _: &Input, _: &mut Vec<Output>) {
+    fn after(&mut self, now: Now, _: &EngineInput, _: &mut Vec<Output>) {
         self.0 = now.monotonic_us;
     }
 
@@ -77,7 +77,7 @@ impl EngineSaboteur for RushDeadline {
 pub(super) struct GrantMore;
 
 impl EngineSaboteur for GrantMore {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Accepted { message, .. } = output {
                 let rate = &mut message.honored_capabilities.max_events_per_second;
@@ -91,8 +91,8 @@ impl EngineSaboteur for GrantMore {
 pub(super) struct FloodOutputs;
 
 impl EngineSaboteur for FloodOutputs {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
-        if matches!(input, Input::Publish { .. }) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
+        if matches!(input, EngineInput::Publish { .. }) {
             outputs.extend(std::iter::repeat_n(Output::NoSuchSubscription, 5000));
         }
     }
@@ -105,8 +105,8 @@ pub(super) struct ExceedRate {
 }
 
 impl EngineSaboteur for ExceedRate {
-    fn before(&mut self, _: Now, mut input: Input) -> Input {
-        if let Input::Subscribe { request, .. } = &mut input
+    fn before(&mut self, _: Now, mut input: EngineInput) -> EngineInput {
+        if let EngineInput::Subscribe { request, .. } = &mut input
             && let Some(rate) = &mut request.capabilities.max_events_per_second
         {
             *rate += 1;
@@ -114,7 +114,7 @@ impl EngineSaboteur for ExceedRate {
         input
     }
 
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Accepted { subscriber, message } = output
                 && let Some(rate) = &mut message.honored_capabilities.max_events_per_second
@@ -134,7 +134,7 @@ pub(super) struct SendToEveryone {
 }
 
 impl EngineSaboteur for SendToEveryone {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, .. } = output {
                 self.all.insert(*subscriber);
@@ -157,9 +157,9 @@ pub(super) struct PushToFullWire {
 }
 
 impl EngineSaboteur for PushToFullWire {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         match input {
-            Input::Block { subscriber } | Input::Disconnect { subscriber } => {
+            EngineInput::Block { subscriber } | EngineInput::Disconnect { subscriber } => {
                 self.full.insert(*subscriber);
             }
             _ => {}
@@ -174,7 +174,7 @@ impl EngineSaboteur for PushToFullWire {
 pub(super) struct DropCritical;
 
 impl EngineSaboteur for DropCritical {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if frame.is_critical {
                 to.pop();
@@ -190,7 +190,7 @@ pub(super) struct HoldCritical {
 }
 
 impl EngineSaboteur for HoldCritical {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         let is_critical =
             |output: &Output| matches!(output, Output::Deliver { frame, .. } if frame.is_critical);
         let (now, rest): (Vec<_>, Vec<_>) = outputs.drain(..).partition(is_critical);
@@ -204,8 +204,8 @@ impl EngineSaboteur for HoldCritical {
 pub(super) struct ForgetOnReturn;
 
 impl EngineSaboteur for ForgetOnReturn {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
-        if matches!(input, Input::Reconnect { .. }) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
+        if matches!(input, EngineInput::Reconnect { .. }) {
             outputs.retain(|it| !matches!(it, Output::Deliver { frame, .. } if frame.is_critical));
         }
     }
@@ -215,7 +215,7 @@ impl EngineSaboteur for ForgetOnReturn {
 pub(super) struct AnswerTwice;
 
 impl EngineSaboteur for AnswerTwice {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         let answers: Vec<Output> =
             outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).cloned().collect();
         outputs.extend(answers);
@@ -226,7 +226,7 @@ impl EngineSaboteur for AnswerTwice {
 pub(super) struct AlwaysAccept;
 
 impl EngineSaboteur for AlwaysAccept {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Resolved { resolution, decided_by, .. } = output
                 && *resolution == Resolution::Reject
@@ -242,7 +242,7 @@ impl EngineSaboteur for AlwaysAccept {
 pub(super) struct EveryReplyCounts;
 
 impl EngineSaboteur for EveryReplyCounts {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Replied { is_accepted } = output {
                 *is_accepted = true;
@@ -255,7 +255,7 @@ impl EngineSaboteur for EveryReplyCounts {
 pub(super) struct NeverSettle;
 
 impl EngineSaboteur for NeverSettle {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         outputs.retain(|output| match output {
             Output::Resolved { decided_by, .. } => {
                 matches!(decided_by, DecidedBy::Reply | DecidedBy::Withdrawn)
@@ -272,13 +272,13 @@ pub(super) struct AskEveryone {
 }
 
 impl EngineSaboteur for AskEveryone {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs.iter() {
             if let Output::Accepted { subscriber, .. } = output {
                 self.all.insert(*subscriber);
             }
         }
-        if let Input::Disconnect { subscriber } | Input::Block { subscriber } = input {
+        if let EngineInput::Disconnect { subscriber } | EngineInput::Block { subscriber } = input {
             self.all.remove(subscriber);
         }
         for (frame, to) in frames(outputs) {
@@ -297,7 +297,7 @@ impl EngineSaboteur for AskEveryone {
 pub(super) struct ForgetAccept;
 
 impl EngineSaboteur for ForgetAccept {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs.iter_mut() {
             if let Output::Record(Record { event, .. }) = output
                 && let Payload::ToolInvoked(tool) = &event.payload
@@ -319,7 +319,7 @@ pub(super) struct AfterEnd {
 }
 
 impl EngineSaboteur for AfterEnd {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         let mut more = Vec::new();
         for output in outputs.iter() {
             let Output::Deliver { frame, to } = output else { continue };
@@ -355,9 +355,9 @@ impl EngineSaboteur for AfterEnd {
 pub(super) struct TakeRefused;
 
 impl EngineSaboteur for TakeRefused {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
-        if let (Input::Publish { event, .. }, true) = (input, is_refused) {
+        if let (EngineInput::Publish { event, .. }, true) = (input, is_refused) {
             outputs.push(Output::Record(Record {
                 principal: 0,
                 tags: aaep_engine::AgentTags::default(),
@@ -375,7 +375,7 @@ impl EngineSaboteur for TakeRefused {
 pub(super) struct SendTwice;
 
 impl EngineSaboteur for SendTwice {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if event(frame).is_some_and(|it| matches!(it.payload, Payload::SessionStarted(_))) {
                 let again = to.clone();
@@ -392,7 +392,7 @@ pub(super) struct SwapOrder {
 }
 
 impl EngineSaboteur for SwapOrder {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         if outputs.iter().any(|it| matches!(it, Output::Deliver { .. })) {
             outputs.extend(self.held.take());
         }
@@ -415,7 +415,7 @@ pub(super) struct MisnumberEvents {
 }
 
 impl EngineSaboteur for MisnumberEvents {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             self.count += 1;
             let odd = self.count % 2;
@@ -432,7 +432,7 @@ impl EngineSaboteur for MisnumberEvents {
 pub(super) struct LoseStart;
 
 impl EngineSaboteur for LoseStart {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         outputs.retain(|it| match it {
             Output::Deliver { frame, .. } => {
                 !event(frame).is_some_and(|it| matches!(it.payload, Payload::SessionStarted(_)))
@@ -449,7 +449,7 @@ pub(super) struct LoseText {
 }
 
 impl EngineSaboteur for LoseText {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, to) in frames(outputs) {
             if event(frame).is_some_and(|it| matches!(it.payload, Payload::OutputStreaming(_))) {
                 self.count += 1;
@@ -465,7 +465,7 @@ impl EngineSaboteur for LoseText {
 pub(super) struct StutterText;
 
 impl EngineSaboteur for StutterText {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
                 let position = json["position"].as_u64().filter(|at| *at > 0);
@@ -483,7 +483,7 @@ impl EngineSaboteur for StutterText {
 pub(super) struct CutWord;
 
 impl EngineSaboteur for CutWord {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
                 let is_complete = json["complete"].as_bool().unwrap_or(true);
@@ -504,10 +504,10 @@ pub(super) struct WaitForAll {
 }
 
 impl EngineSaboteur for WaitForAll {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         match input {
-            Input::Block { subscriber } => drop(self.full.insert(*subscriber)),
-            Input::Unblock { subscriber } => drop(self.full.remove(subscriber)),
+            EngineInput::Block { subscriber } => drop(self.full.insert(*subscriber)),
+            EngineInput::Unblock { subscriber } => drop(self.full.remove(subscriber)),
             _ => {}
         }
         if !self.full.is_empty() {

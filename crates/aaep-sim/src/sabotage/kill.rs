@@ -1,7 +1,7 @@
 //! Hubs that do not survive being killed.
 
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Input, Now, Output, Refusal};
+use aaep_engine::{EngineInput, Now, Output, Refusal};
 
 use super::EngineSaboteur;
 
@@ -16,11 +16,11 @@ impl EngineSaboteur for ForgetSessions {
         self.is_killed = true;
     }
 
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
         if !self.is_killed {
             return;
         }
-        if let Input::Publish { principal, event, .. } = input {
+        if let EngineInput::Publish { principal, event, .. } = input {
             let (principal, event_id) = (*principal, event.envelope.event_id.clone());
             let refusal = Refusal::Order(OrderViolation::Ended);
             *outputs = vec![Output::Refused { principal, event_id, refusal }];
@@ -32,7 +32,7 @@ impl EngineSaboteur for ForgetSessions {
 pub(super) struct GiveTime;
 
 impl EngineSaboteur for GiveTime {
-    fn after(&mut self, _: Now, _: &Input, _: &mut Vec<Output>) {}
+    fn after(&mut self, _: Now, _: &EngineInput, _: &mut Vec<Output>) {}
 
     fn restarted(&mut self, _: Now, outputs: &mut Vec<Output>) {
         for output in outputs {

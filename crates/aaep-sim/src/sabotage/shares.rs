@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aaep_engine::{Input, Now, Output, Principal, Record, Refusal};
+use aaep_engine::{EngineInput, Now, Output, PrincipalNumber, Record, Refusal};
 
 use super::EngineSaboteur;
 
@@ -13,7 +13,7 @@ pub(super) struct KeepAll {
 }
 
 impl EngineSaboteur for KeepAll {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Record(Record { event, .. }) = output {
                 self.bytes += serde_json::to_vec(&**event).map_or(0, |json| json.len());
@@ -29,12 +29,12 @@ impl EngineSaboteur for KeepAll {
 /// Refuses the first event of every principal but the first, as if that one had used up everything.
 #[derive(Default)]
 pub(super) struct RefuseOthers {
-    known: BTreeSet<Principal>,
+    known: BTreeSet<PrincipalNumber>,
 }
 
 impl EngineSaboteur for RefuseOthers {
-    fn after(&mut self, _: Now, input: &Input, outputs: &mut Vec<Output>) {
-        let Input::Publish { principal, event, .. } = input else { return };
+    fn after(&mut self, _: Now, input: &EngineInput, outputs: &mut Vec<Output>) {
+        let EngineInput::Publish { principal, event, .. } = input else { return };
         if self.known.insert(*principal) && self.known.len() > 1 {
             let event_id = event.envelope.event_id.clone();
             let refusal = Refusal::OverShare("running sessions");

@@ -1,7 +1,7 @@
 //! Saboteurs that omit required fields, grant levels that do not apply, or send text without normalizing it.
 
 use aaep::Capabilities;
-use aaep_engine::{Input, Now, Output};
+use aaep_engine::{EngineInput, Now, Output};
 
 use super::EngineSaboteur;
 use super::hands::{frames, rewrite};
@@ -10,7 +10,7 @@ use super::hands::{frames, rewrite};
 pub(super) struct LeaveOutSummary;
 
 impl EngineSaboteur for LeaveOutSummary {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
                 let is_ask = json.get("reply_token").is_some();
@@ -26,7 +26,7 @@ impl EngineSaboteur for LeaveOutSummary {
 pub(super) struct LeaveOutVersion;
 
 impl EngineSaboteur for LeaveOutVersion {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
                 if let Some(event) = json.as_object_mut() {
@@ -41,7 +41,7 @@ impl EngineSaboteur for LeaveOutVersion {
 pub(super) struct GrantLevels;
 
 impl EngineSaboteur for GrantLevels {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
             if let Output::Accepted { message, .. } = output {
                 let honored: &mut Capabilities = &mut message.honored_capabilities;
@@ -55,7 +55,7 @@ impl EngineSaboteur for GrantLevels {
 pub(super) struct DecomposeMarks;
 
 impl EngineSaboteur for DecomposeMarks {
-    fn after(&mut self, _: Now, _: &Input, outputs: &mut Vec<Output>) {
+    fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for (frame, _) in frames(outputs) {
             *frame = rewrite(frame, |json| {
                 if let Some(chunk) = json["chunk"].as_str() {

@@ -1,7 +1,7 @@
 //! What subscribers say about the time of an ask: presented, more time, pause, resume. Some forge these messages.
 
 use aaep::{ReplyToken, SubscriptionId};
-use aaep_engine::Input;
+use aaep_engine::EngineInput;
 use serde_json::{Value, json};
 
 use super::{SimulatedSubscriber, SubscriberTemper};
@@ -32,29 +32,29 @@ impl SimulatedSubscriber {
         (token, id): (&ReplyToken, &SubscriptionId),
         others: &[SubscriptionId],
         rng: &mut SeededRng,
-    ) -> Vec<(u64, Input)> {
+    ) -> Vec<(u64, EngineInput)> {
         let is_forging = self.temper == SubscriberTemper::Forging && !others.is_empty();
         let id = if is_forging { rng.pick(others) } else { id };
         let (principal, subscription_id, reply_token) = (self.principal, id.clone(), token.clone());
         let mut messages = Vec::new();
         if rng.chance(50) {
             let (subscription_id, reply_token) = (subscription_id.clone(), reply_token.clone());
-            let said = Input::Presented { principal, subscription_id, reply_token };
+            let said = EngineInput::Presented { principal, subscription_id, reply_token };
             messages.push((rng.between(5_000, 3_000_000), said));
         }
         for _ in 0..rng.below(3) {
             let (subscription_id, reply_token) = (subscription_id.clone(), reply_token.clone());
             let by_seconds = *rng.pick(&[0, 1, 5, 40, u64::MAX]);
-            let said = Input::Extend { principal, subscription_id, reply_token, by_seconds };
+            let said = EngineInput::Extend { principal, subscription_id, reply_token, by_seconds };
             messages.push((rng.between(5_000, 9_000_000), said));
         }
         if rng.chance(30) {
             let (id, token) = (subscription_id.clone(), reply_token.clone());
-            let said = Input::Pause { principal, subscription_id: id, reply_token: token };
+            let said = EngineInput::Pause { principal, subscription_id: id, reply_token: token };
             let after_us = rng.between(5_000, 5_000_000);
             messages.push((after_us, said));
             if rng.chance(60) {
-                let said = Input::Resume { principal, subscription_id, reply_token };
+                let said = EngineInput::Resume { principal, subscription_id, reply_token };
                 messages.push((after_us + rng.between(0, 9_000_000), said));
             }
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use aaep::{Event, Message, Mode};
-use aaep_engine::{Frame, Input, Output, SubscriberKey};
+use aaep_engine::{EngineInput, Frame, Output, SubscriberKey};
 
 use super::{ScheduledTurn, World, WorldSpeaker, words};
 use crate::check::{DeliveredEvent, HubStep, WorldMoment};
@@ -20,7 +20,7 @@ struct FrameReading {
 
 impl World {
     /// Lets the hub handle an input.
-    pub(super) fn feed(&mut self, speaker: Option<WorldSpeaker>, input: &Input) {
+    pub(super) fn feed(&mut self, speaker: Option<WorldSpeaker>, input: &EngineInput) {
         if self.failure.is_some() {
             return;
         }
@@ -36,7 +36,7 @@ impl World {
     pub(super) fn take(
         &mut self,
         speaker: Option<WorldSpeaker>,
-        input: &Input,
+        input: &EngineInput,
         outputs: &[Output],
     ) {
         let now = self.now();
@@ -101,21 +101,21 @@ impl World {
     /// presence before.
     fn change_presence(
         &mut self,
-        input: &Input,
+        input: &EngineInput,
         outputs: &[Output],
     ) -> Option<(usize, SubscriberPresence)> {
         let is_unknown = outputs.contains(&Output::NoSuchSubscription);
         let (at, presence) = match input {
-            Input::Block { subscriber } | Input::TakeBack { subscriber, .. } => {
+            EngineInput::Block { subscriber } | EngineInput::TakeBack { subscriber, .. } => {
                 (self.truth.of(*subscriber)?.0, SubscriberPresence::Blocked)
             }
-            Input::Unblock { subscriber } => {
+            EngineInput::Unblock { subscriber } => {
                 (self.truth.of(*subscriber)?.0, SubscriberPresence::Here)
             }
-            Input::Disconnect { subscriber } => {
+            EngineInput::Disconnect { subscriber } => {
                 (self.truth.of(*subscriber)?.0, SubscriberPresence::Away(self.now_us))
             }
-            Input::Reconnect { subscription_id, .. } if !is_unknown => {
+            EngineInput::Reconnect { subscription_id, .. } if !is_unknown => {
                 (self.truth.named(subscription_id)?.0, SubscriberPresence::Here)
             }
             _ => return None,
@@ -147,13 +147,13 @@ impl World {
     fn accept(
         &mut self,
         speaker: Option<WorldSpeaker>,
-        input: &Input,
+        input: &EngineInput,
         key: SubscriberKey,
         output: &Output,
     ) -> Option<(usize, bool)> {
         let Output::Accepted { message, .. } = output else { return None };
         let terms = Rc::new(UnderstoodTerms::of(&message.honored_capabilities));
-        if let Input::Renegotiate { change, .. } = input {
+        if let EngineInput::Renegotiate { change, .. } = input {
             let (at, _) = self.truth.of(key)?;
             let subscription = &mut self.truth.subscriptions[at];
             subscription.asked = subscription.asked.overlaid_with(&change.capabilities);
@@ -161,8 +161,10 @@ impl World {
             subscription.terms = terms;
             return Some((at, false));
         }
-        let (Some(WorldSpeaker::Subscriber(subscriber)), Input::Subscribe { request, resume, .. }) =
-            (speaker, input)
+        let (
+            Some(WorldSpeaker::Subscriber(subscriber)),
+            EngineInput::Subscribe { request, resume, .. },
+        ) = (speaker, input)
         else {
             return None;
         };
@@ -196,9 +198,14 @@ impl World {
     }
 
     /// Notes that a subscriber resumed, completely or not. Returns its subscription.
-    fn resumed(&mut self, input: &Input, key: SubscriberKey, is_complete: bool) -> Option<usize> {
+    fn resumed(
+        &mut self,
+        input: &EngineInput,
+        key: SubscriberKey,
+        is_complete: bool,
+    ) -> Option<usize> {
         let (at, it) = self.truth.of(key)?;
-        let Input::Subscribe { .. } = input else { return Some(at) };
+        let EngineInput::Subscribe { .. } = input else { return Some(at) };
         let before = it.resumes.map(|before| &self.truth.subscriptions[before]);
         // Without the earlier subscription, the hub cannot know that there were other terms.
         let is_taken_over = it.took_over;
@@ -226,7 +233,7 @@ impl World {
     fn route(
         &mut self,
         speaker: Option<WorldSpeaker>,
-        input: &Input,
+        input: &EngineInput,
         outputs: &[Output],
         delivered: Vec<DeliveredEvent>,
     ) {
@@ -234,16 +241,16 @@ impl World {
             let is_unknown = outputs.contains(&Output::NoSuchSubscription);
             let subscriber = &mut self.subscribers[at];
             match input {
-                Input::Reconnect { .. } if is_unknown => {
+                EngineInput::Reconnect { .. } if is_unknown => {
                     subscriber.is_pending = false;
                     subscriber.subscription = None;
                 }
-                Input::Reconnect { .. } => {
+                EngineInput::Reconnect { .. } => {
                     subscriber.is_pending = false;
                     subscriber.lose_connection();
                     subscriber.is_connected = true;
                 }
-                Input::Subscribe { .. } => subscriber.is_pending = false,
+                EngineInput::Subscribe { .. } => subscriber.is_pending = false,
                 _ => {}
             }
         }
@@ -286,7 +293,7 @@ impl World {
         wire.truncate(kept);
         let Some(last) = wire.back() else { return };
         let last_event_id = last.frame.event_id.clone();
-        self.feed(None, &Input::TakeBack { subscriber, last_event_id });
+        self.feed(None, &EngineInput::TakeBack { subscriber, last_event_id });
     }
 
     fn block_full_wires(&mut self) {
@@ -296,7 +303,7 @@ impl World {
             if subscriber.is_connected && !subscriber.is_blocked && subscriber.wire.len() > WIRE {
                 subscriber.is_blocked = true;
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, &Input::Block { subscriber: key });
+                self.feed(None, &EngineInput::Block { subscriber: key });
                 if self.rng.chance(50) {
                     self.give_back(at, key);
                 }

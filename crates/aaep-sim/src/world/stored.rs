@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use aaep::{CoreType, Event, ReplyToken, SessionId, SubscriptionId};
-use aaep_engine::{AskTimeRecord, Audit, Engine, Input, Output, Record, Recovered, Subscription};
+use aaep_engine::{
+    AskTimeRecord, Audit, Engine, EngineInput, Output, Record, RecoveredState, Subscription,
+};
 
 use super::World;
 use crate::check::WorldMoment;
@@ -94,7 +96,7 @@ impl World {
         let stored = &mut self.stored;
         stored.starts += 1;
         let config = hub::config(stored.seed, stored.starts, stored.max_events_per_second);
-        let recovered = Recovered {
+        let recovered = RecoveredState {
             records: stored.records.clone(),
             times: stored.times.clone(),
             used_tokens: stored.used_tokens.clone(),
@@ -107,7 +109,7 @@ impl World {
         self.find_again(&outputs);
         self.tell("The hub is there again.");
         self.agents.iter_mut().for_each(crate::agent::SimulatedAgent::try_again);
-        self.take(None, &Input::Tick, &outputs);
+        self.take(None, &EngineInput::Tick, &outputs);
     }
 
     /// Finds the subscriptions that survived, and their new keys.

@@ -2,7 +2,7 @@
 
 use aaep::handshake::SubscriptionClose;
 use aaep::{Object, SubscriptionId};
-use aaep_engine::Input;
+use aaep_engine::EngineInput;
 use aaep_engine::terms::Door;
 
 use super::{ScheduledTurn, World, WorldSpeaker};
@@ -22,7 +22,7 @@ impl World {
             ScheduledTurn::Takes(subscriber, epoch) => self.takes(subscriber, epoch),
             ScheduledTurn::Notices(subscription, epoch) => self.notices(subscription, epoch),
             ScheduledTurn::Answers(at, token, resolution) => {
-                self.agents[at].learn_outcome(&token, &resolution)
+                self.agents[at].learn_outcome(&token, &resolution);
             }
             ScheduledTurn::Trouble => self.trouble(),
             ScheduledTurn::Calm => self.calm(),
@@ -49,11 +49,11 @@ impl World {
     }
 
     /// Schedules the arrival of an agent's message at the hub, in order; sometimes it arrives twice.
-    fn agent_says(&mut self, at: usize, input: Input) {
+    fn agent_says(&mut self, at: usize, input: EngineInput) {
         let pause = self.rng.between(100, 30_000);
         let arrives_us = self.agent_free_us[at].max(self.now_us + pause);
         self.agent_free_us[at] = arrives_us;
-        if self.rng.chance(2) && matches!(input, Input::Publish { .. }) {
+        if self.rng.chance(2) && matches!(input, EngineInput::Publish { .. }) {
             self.at(
                 arrives_us,
                 ScheduledTurn::Reaches(WorldSpeaker::Agent, Box::new(input.clone())),
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// Schedules the arrival of a subscriber's message at the hub, in order.
-    fn subscriber_says(&mut self, at: usize, after_us: u64, input: Input) {
+    fn subscriber_says(&mut self, at: usize, after_us: u64, input: EngineInput) {
         let pause = after_us + self.rng.between(100, 50_000);
         let subscriber = &mut self.subscribers[at];
         let arrives_us = subscriber.link_free_us.max(self.now_us + pause);
@@ -100,7 +100,7 @@ impl World {
                 if self.truth.subscriptions[*subscription].presence != SubscriberPresence::Gone
                     && !self.rng.chance(10) =>
             {
-                Input::Reconnect {
+                EngineInput::Reconnect {
                     principal: subscriber.principal,
                     subscription_id: id.clone(),
                     last_event_id: subscriber.last.clone(),
@@ -153,7 +153,7 @@ impl World {
             other: Object::new(),
         };
         let principal = self.subscribers[at].principal;
-        self.subscriber_says(at, 0, Input::Close { principal, message: Box::new(message) });
+        self.subscriber_says(at, 0, EngineInput::Close { principal, message: Box::new(message) });
     }
 
     /// The subscriptions of all other subscribers.
@@ -191,7 +191,7 @@ impl World {
             subscriber.is_blocked = false;
             if let Some((subscription, _)) = subscriber.subscription {
                 let key = self.truth.subscriptions[subscription].key;
-                self.feed(None, &Input::Unblock { subscriber: key });
+                self.feed(None, &EngineInput::Unblock { subscriber: key });
             }
         }
     }
@@ -204,7 +204,7 @@ impl World {
         }
         if let Some((subscription, _)) = subscriber.subscription {
             let key = self.truth.subscriptions[subscription].key;
-            self.feed(None, &Input::Unblock { subscriber: key });
+            self.feed(None, &EngineInput::Unblock { subscriber: key });
         }
     }
 
@@ -233,7 +233,7 @@ impl World {
         if !is_back && matches!(it.presence, SubscriberPresence::Here | SubscriberPresence::Blocked)
         {
             let key = it.key;
-            self.feed(None, &Input::Disconnect { subscriber: key });
+            self.feed(None, &EngineInput::Disconnect { subscriber: key });
         }
     }
 
@@ -276,7 +276,7 @@ impl World {
             }
             9 => {
                 if let Some(session_id) = self.stored.ended(&mut self.rng) {
-                    self.feed(None, &Input::DeleteSession { session_id: session_id.clone() });
+                    self.feed(None, &EngineInput::DeleteSession { session_id: session_id.clone() });
                     self.stored.delete(&session_id);
                 }
             }

@@ -1,14 +1,14 @@
 //! Describes inputs and outputs in plain words, for the story.
 
 use aaep::{Event, EventId, Payload, SubscriptionId};
-use aaep_engine::{Input, Output, SubscriberKey};
+use aaep_engine::{EngineInput, Output, SubscriberKey};
 
 use crate::subscriber::SimulatedSubscriber;
 use crate::truth::WorldTruth;
 
 /// Describes an input.
 pub(super) fn input(
-    input: &Input,
+    input: &EngineInput,
     truth: &WorldTruth,
     subscribers: &[SimulatedSubscriber],
 ) -> String {
@@ -18,16 +18,18 @@ pub(super) fn input(
         found.map_or_else(|| format!("principal {principal}"), |it| it.name.clone())
     };
     match input {
-        Input::Announce { session_id, .. } => format!("The hub says something in {session_id}."),
-        Input::Publish { principal, event, .. } => {
+        EngineInput::Announce { session_id, .. } => {
+            format!("The hub says something in {session_id}.")
+        }
+        EngineInput::Publish { principal, event, .. } => {
             format!("Agent {principal} publishes {}.", about(event))
         }
-        Input::EndSession { session_id, .. } => format!("The hub ends {session_id}."),
-        Input::DeleteSession { session_id } => format!("Someone deletes {session_id}."),
-        Input::Withdraw { principal, reply_token } => {
+        EngineInput::EndSession { session_id, .. } => format!("The hub ends {session_id}."),
+        EngineInput::DeleteSession { session_id } => format!("Someone deletes {session_id}."),
+        EngineInput::Withdraw { principal, reply_token } => {
             format!("Agent {principal} withdraws {reply_token}.")
         }
-        Input::Subscribe { principal, request, resume, .. } => {
+        EngineInput::Subscribe { principal, request, resume, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
             let after = resume.as_ref().map(|resume| {
                 let name = |id: Option<&str>| id.unwrap_or("nothing").to_owned();
@@ -38,60 +40,60 @@ pub(super) fn input(
             let after = after.unwrap_or_default();
             format!("The {} asks for a subscription{after}: {wish}.", person(principal))
         }
-        Input::Replace { subscriber, request, .. } => {
+        EngineInput::Replace { subscriber, request, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
             format!("{} asks for terms anew: {wish}.", name(subscriber))
         }
-        Input::Renegotiate { principal, change } => {
+        EngineInput::Renegotiate { principal, change } => {
             let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
             format!("The {} asks for other terms: {wish}.", person(principal))
         }
-        Input::Close { principal, message } => {
+        EngineInput::Close { principal, message } => {
             format!("The {} closes {}.", person(principal), message.subscription_id)
         }
-        Input::End { subscriber, reason } => {
+        EngineInput::End { subscriber, reason } => {
             format!("The hub ends the subscription of {}: {}", name(subscriber), reason.words())
         }
-        Input::Disconnect { subscriber } => {
+        EngineInput::Disconnect { subscriber } => {
             format!("The hub notices that {} is gone.", name(subscriber))
         }
-        Input::Reconnect { principal, last_event_id, .. } => {
+        EngineInput::Reconnect { principal, last_event_id, .. } => {
             let after = last_event_id.as_ref().map_or("nothing", |id| id.as_str());
             format!("The {} is back after {after}.", person(principal))
         }
-        Input::Block { subscriber } => format!("The wire of {} is full.", name(subscriber)),
-        Input::TakeBack { subscriber, last_event_id } => {
+        EngineInput::Block { subscriber } => format!("The wire of {} is full.", name(subscriber)),
+        EngineInput::TakeBack { subscriber, last_event_id } => {
             format!("The wire of {} gives back what came after {last_event_id}.", name(subscriber))
         }
-        Input::Unblock { subscriber } => format!("The wire of {} is free.", name(subscriber)),
-        Input::Confirm { principal, reply } => format!(
+        EngineInput::Unblock { subscriber } => format!("The wire of {} is free.", name(subscriber)),
+        EngineInput::Confirm { principal, reply } => format!(
             "The {} says {} to {} as {}.",
             person(principal),
             reply.decision.as_str(),
             reply.reply_token,
             reply.subscription_id
         ),
-        Input::Clarify { principal, reply } => format!(
+        EngineInput::Clarify { principal, reply } => format!(
             "The {} answers {:?} to {} as {}.",
             person(principal),
             reply.response,
             reply.reply_token,
             reply.subscription_id
         ),
-        Input::Presented { principal, subscription_id, reply_token } => {
+        EngineInput::Presented { principal, subscription_id, reply_token } => {
             format!("The {} has presented {reply_token} as {subscription_id}.", person(principal))
         }
-        Input::Extend { principal, subscription_id, reply_token, by_seconds } => format!(
+        EngineInput::Extend { principal, subscription_id, reply_token, by_seconds } => format!(
             "The {} wants {by_seconds} s more for {reply_token} as {subscription_id}.",
             person(principal)
         ),
-        Input::Pause { principal, subscription_id, reply_token } => {
+        EngineInput::Pause { principal, subscription_id, reply_token } => {
             format!("The {} pauses {reply_token} as {subscription_id}.", person(principal))
         }
-        Input::Resume { principal, subscription_id, reply_token } => {
+        EngineInput::Resume { principal, subscription_id, reply_token } => {
             format!("The {} lets {reply_token} go on as {subscription_id}.", person(principal))
         }
-        Input::Tick => "Time passes.".to_owned(),
+        EngineInput::Tick => "Time passes.".to_owned(),
     }
 }
 

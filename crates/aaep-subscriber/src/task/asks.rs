@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::ReplyToken;
-use aaep_engine::subscriber::{CannotReply, OpenAsk, WhyWithdrawn};
+use aaep_engine::subscriber::{CannotReply, UnsettledAsk, WhyWithdrawn};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -39,7 +39,7 @@ impl KitAsks {
     }
 
     /// Adds an open ask. Returns nothing if the program is gone.
-    pub(super) fn open(&mut self, open: &OpenAsk) -> Option<Ask> {
+    pub(super) fn open(&mut self, open: &UnsettledAsk) -> Option<Ask> {
         let commands = self.commands.upgrade()?;
         let standing = AskStanding {
             state: AskState::Open,
@@ -62,7 +62,7 @@ impl KitAsks {
     }
 
     /// Updates the time to answer.
-    pub(super) fn change_time(&mut self, open: &OpenAsk) -> Option<Ask> {
+    pub(super) fn change_time(&mut self, open: &UnsettledAsk) -> Option<Ask> {
         let deadline = self.moment(open.deadline_us);
         let tracked = self.tracked.get(&open.reply_token)?;
         tracked.standing.send_modify(|it| {

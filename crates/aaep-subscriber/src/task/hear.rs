@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use aaep::{Event, ReplyToken, SessionId, printable};
-use aaep_engine::subscriber::{Change, Heard, HowEnded, Received, SubscriberViolation};
+use aaep_engine::subscriber::{
+    HeardMessage, HowEnded, Received, SubscriberChange, SubscriberViolation,
+};
 use aaep_transport::link::NO_HANDSHAKE;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -108,17 +110,17 @@ impl<D: Dial> SubscriptionTask<D> {
             self.tell(News::Violation(violation));
         }
         match heard {
-            Some(Heard::Event(event)) => self.tell_event(event, &changes, now),
-            Some(Heard::Other(message)) => {
+            Some(HeardMessage::Event(event)) => self.tell_event(event, &changes, now),
+            Some(HeardMessage::Other(message)) => {
                 if let aaep::Message::SubscriptionAccepted(accepted) = *message
                     && let LinkState::Up(up) = &self.link
-                    && changes.contains(&Change::TermsChanged)
+                    && changes.contains(&SubscriberChange::TermsChanged)
                     && let Err(why) = up.dial.judge(&accepted)
                 {
                     must_leave = Some(Ended::NotTrusted(why));
                 }
             }
-            Some(Heard::Repeated(_)) | None => {}
+            Some(HeardMessage::Repeated(_)) | None => {}
         }
         match must_leave {
             Some(ended) => Err(ended),
@@ -127,8 +129,9 @@ impl<D: Dial> SubscriptionTask<D> {
     }
 
     /// Tells an event to the program, except an ask, which is told as [`News::Ask`].
-    fn tell_event(&mut self, event: Box<Event>, changes: &[Change], now: Instant) {
-        let is_question = changes.iter().any(|change| matches!(change, Change::AskOpened { .. }));
+    fn tell_event(&mut self, event: Box<Event>, changes: &[SubscriberChange], now: Instant) {
+        let is_question =
+            changes.iter().any(|change| matches!(change, SubscriberChange::AskOpened { .. }));
         if is_question {
             return;
         }
@@ -139,32 +142,32 @@ impl<D: Dial> SubscriptionTask<D> {
     }
 
     /// Tells the program what changed.
-    pub(super) fn tell_changes(&mut self, changes: Vec<Change>) -> Result<(), Ended> {
+    pub(super) fn tell_changes(&mut self, changes: Vec<SubscriberChange>) -> Result<(), Ended> {
         for change in changes {
             match change {
-                Change::AskOpened { reply_token } => self.ask_opened(&reply_token),
-                Change::AskTimeChanged { reply_token } => {
+                SubscriberChange::AskOpened { reply_token } => self.ask_opened(&reply_token),
+                SubscriberChange::AskTimeChanged { reply_token } => {
                     let open = self.rules.open_asks().find(|ask| ask.reply_token == reply_token);
                     if let Some(ask) = open.and_then(|open| self.asks.change_time(open)) {
                         self.tell(News::AskTimeChanged(ask));
                     }
                 }
-                Change::AskResolved { reply_token, outcome, decided_by } => {
+                SubscriberChange::AskResolved { reply_token, outcome, decided_by } => {
                     self.ask_ended(&reply_token, AskState::Resolved { outcome, decided_by });
                 }
-                Change::AskWithdrawn { reply_token, why } => {
+                SubscriberChange::AskWithdrawn { reply_token, why } => {
                     self.ask_ended(&reply_token, AskState::Withdrawn(why));
                 }
-                Change::AskExpired { reply_token } => {
+                SubscriberChange::AskExpired { reply_token } => {
                     self.ask_ended(&reply_token, AskState::Expired);
                 }
-                Change::AskForgotten { reply_token } => {
+                SubscriberChange::AskForgotten { reply_token } => {
                     self.ask_ended(&reply_token, AskState::Forgotten);
                 }
-                Change::Gap { session_id, after, missed } => {
+                SubscriberChange::Gap { session_id, after, missed } => {
                     self.tell(News::Gap { session_id, after, missed });
                 }
-                Change::TermsChanged => {
+                SubscriberChange::TermsChanged => {
                     if !self.link.holds() {
                         self.link_holds()?;
                     }
@@ -173,18 +176,18 @@ impl<D: Dial> SubscriptionTask<D> {
                         self.tell(News::TermsChanged(Box::new(terms)));
                     }
                 }
-                Change::SubscriptionEnded { how } => self.subscription_ended(how)?,
+                SubscriberChange::SubscriptionEnded { how } => self.subscription_ended(how)?,
                 // The producer may be back soon, as after any other interruption.
-                Change::ProducerStops { reason } => {
+                SubscriberChange::ProducerStops { reason } => {
                     let reason = reason.unwrap_or_else(|| "The producer stops.".to_owned());
                     self.link_down(&reason, Duration::ZERO);
                 }
                 // The events themselves tell this.
-                Change::SessionStarted { .. }
-                | Change::SessionJoined { .. }
-                | Change::StateChanged { .. }
-                | Change::SessionEnded { .. }
-                | Change::SessionForgotten { .. } => {}
+                SubscriberChange::SessionStarted { .. }
+                | SubscriberChange::SessionJoined { .. }
+                | SubscriberChange::StateChanged { .. }
+                | SubscriberChange::SessionEnded { .. }
+                | SubscriberChange::SessionForgotten { .. } => {}
             }
         }
         Ok(())

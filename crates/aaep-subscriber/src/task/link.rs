@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{HANDSHAKE_TIMEOUT, SETTLED_AFTER, SubscriptionTask};
 use crate::backoff::random;
-use crate::dial::{Dial, Dialled, NoLine, WhereFrom};
+use crate::dial::{Dial, DialFailure, Dialled, WhereFrom};
 use crate::error::ConnectError;
 use crate::news::{Ended, News};
 
@@ -28,7 +28,7 @@ fn made_up_id() -> SubscriptionId {
     SubscriptionId::parse("sub_none").expect("a constant of the right form")
 }
 
-type DialAttempt<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, NoLine>)> + Send>>;
+type DialAttempt<D> = Pin<Box<dyn Future<Output = (D, Result<Dialled, DialFailure>)> + Send>>;
 
 /// The state of the link to the producer.
 pub(super) enum LinkState<D> {
@@ -100,7 +100,7 @@ impl<D: Dial> SubscriptionTask<D> {
                 self.link = LinkState::Dialling(Box::pin(async move {
                     let dialled = timeout(DIAL_TIMEOUT, dial.dial(from)).await;
                     let why = "The producer cannot be reached in time.".to_owned();
-                    let late = || Err(NoLine { why, is_final: false });
+                    let late = || Err(DialFailure { why, is_final: false });
                     (dial, dialled.unwrap_or_else(|_| late()))
                 }));
                 Ok(())
@@ -120,11 +120,11 @@ impl<D: Dial> SubscriptionTask<D> {
     /// Handles the end of an attempt.
     pub(super) fn dialled(
         &mut self,
-        (dial, dialled): (D, Result<Dialled, NoLine>),
+        (dial, dialled): (D, Result<Dialled, DialFailure>),
     ) -> Result<(), Ended> {
         let Dialled { link: Link { sender, receiver }, is_resumed } = match dialled {
             Ok(dialled) => dialled,
-            Err(NoLine { why, is_final }) => {
+            Err(DialFailure { why, is_final }) => {
                 self.link = LinkState::Down { dial, until: Instant::now() };
                 self.fail_first_connection(ConnectError::NoLine(why.clone()))?;
                 if is_final {

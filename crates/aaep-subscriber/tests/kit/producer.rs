@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use aaep_subscriber::{
-    Ask, ConnectError, Dial, Dialled, News, NoLine, Subscriber, WhereFrom, Wishes, connect_with,
+    Ask, ConnectError, Dial, DialFailure, Dialled, News, Subscriber, WhereFrom, Wishes,
+    connect_with,
 };
 use aaep_transport::link::{Bearer, link};
 use serde_json::{Value as Json, json};
@@ -35,12 +36,12 @@ impl Wire {
 }
 
 impl Dial for Wire {
-    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, NoLine> {
+    async fn dial(&mut self, from: WhereFrom) -> Result<Dialled, DialFailure> {
         let (link, bearer) = link();
         let is_resumed = self.resumes && from.subscription_id.is_some();
         match self.sender.send((bearer, from)).await {
             Ok(()) => Ok(Dialled { link, is_resumed }),
-            Err(_) => Err(NoLine { why: "Nobody is there.".to_owned(), is_final: false }),
+            Err(_) => Err(DialFailure { why: "Nobody is there.".to_owned(), is_final: false }),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::{Decoder, Framing, Violation};
+use super::{Decoder, FrameViolation, Framing};
 
 const READ_BYTES: usize = 16 << 10;
 
@@ -27,7 +27,7 @@ pub enum NoMessage {
     /// The peer ended the stream in the middle of a message.
     CutOff,
     /// The peer broke a rule.
-    Violation(Violation),
+    Violation(FrameViolation),
     /// Reading failed.
     Failed(io::Error),
 }
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> Messages<R> {
 
 impl<R> Messages<R> {
     /// Continues after a violation with the next line, if messages are lines.
-    pub fn pass_over(&mut self, violation: Violation) {
+    pub fn pass_over(&mut self, violation: FrameViolation) {
         self.decoder.pass_over(violation);
     }
 }

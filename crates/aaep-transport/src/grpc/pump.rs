@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use super::AaepMessage;
 use super::closing::{ClosingHead, closed_status};
 use crate::framed::{Framing, Messages, NoMessage};
-use crate::websocket::Violation;
+use crate::websocket::WebSocketViolation;
 use crate::wire::PairEnd;
 
 /// The channel to a client.
@@ -112,7 +112,7 @@ fn refusal(status: &Status) -> Status {
 }
 
 fn too_big() -> Status {
-    closed_status(1009, &Violation::TooBig.to_string())
+    closed_status(1009, &WebSocketViolation::TooBig.to_string())
 }
 
 async fn deadline(time: Option<Duration>) -> Status {

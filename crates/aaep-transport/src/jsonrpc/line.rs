@@ -47,7 +47,7 @@ impl RpcId {
 
 /// The content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum RpcLine {
     /// A request, or a notification if it has no id.
     Call {
         /// The id; `None` for a notification, which gets no answer.
@@ -123,7 +123,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-impl Line {
+impl RpcLine {
     /// Reads a line.
     pub fn read(line: &str) -> Result<Self, NotALine> {
         match line.trim_start().chars().next() {
@@ -149,7 +149,7 @@ impl Line {
 }
 
 impl RpcEnvelope<'_> {
-    fn read(self) -> Result<Line, NotALine> {
+    fn read(self) -> Result<RpcLine, NotALine> {
         let known = self.id.map(RpcId::read);
         let id = known.clone().flatten().unwrap_or_else(RpcId::null);
         let wrong = |why: &str| NotALine::new(id.clone(), INVALID_REQUEST, why.to_owned());
@@ -165,15 +165,15 @@ impl RpcEnvelope<'_> {
                     return Err(wrong("The name of the method is too long. Check it."));
                 }
                 let params = self.params.map(|params| params.get().to_owned());
-                Ok(Line::Call { id: known.flatten(), method: method.into_owned(), params })
+                Ok(RpcLine::Call { id: known.flatten(), method: method.into_owned(), params })
             }
             (None, Some(result), None) if known.is_some() => {
-                Ok(Line::Result { id, result: result.get().to_owned() })
+                Ok(RpcLine::Result { id, result: result.get().to_owned() })
             }
             (None, None, Some(error)) if known.is_some() => {
                 let data = error.data.map(|data| data.get().to_owned());
                 let message = cut(&error.message);
-                Ok(Line::Error { id, error: RpcError { code: error.code, message, data } })
+                Ok(RpcLine::Error { id, error: RpcError { code: error.code, message, data } })
             }
             _ => Err(wrong(
                 "A message has a method, or an id with a result or an error. Send one of them.",

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::line::{call, error, result};
 use super::{
-    CLOSE, ERROR, ERROR_TYPE, EVENT, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Line,
+    CLOSE, ERROR, ERROR_TYPE, EVENT, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST,
     MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PARSE_ERROR, PING, REFUSED, RENEGOTIATE, REPLY,
-    RpcError, RpcId, SEND, SUBSCRIBE, type_of,
+    RpcError, RpcId, RpcLine, SEND, SUBSCRIBE, type_of,
 };
-use crate::framed::Violation;
+use crate::framed::FrameViolation;
 use crate::wire::CLOSED;
 
 /// The code of a connection that broke off without a close (RFC 6455 §7.1.5).
@@ -22,7 +22,7 @@ const CUT_CODE: u16 = 1006;
 
 /// What to do about a line of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum SubscriberLine {
     /// Send this message about the subscription on the subscriber's connection. The next answer there belongs to
     /// it.
     Subscription(String),
@@ -62,18 +62,18 @@ impl ProducerEnd {
     }
 
     /// Interprets a line of the subscriber.
-    pub fn hear(&mut self, line: &str) -> Wish {
-        match Line::read(line) {
-            Ok(Line::Call { id, method, params }) => self.take(id, &method, params),
+    pub fn hear(&mut self, line: &str) -> SubscriberLine {
+        match RpcLine::read(line) {
+            Ok(RpcLine::Call { id, method, params }) => self.take(id, &method, params),
             // Nothing is ever requested from a subscriber here, so no answer is expected.
-            Ok(Line::Result { .. } | Line::Error { .. }) => Wish::Nothing,
-            Err(wrong) => Wish::Say(error(&wrong.id, &wrong.error)),
+            Ok(RpcLine::Result { .. } | RpcLine::Error { .. }) => SubscriberLine::Nothing,
+            Err(wrong) => SubscriberLine::Say(error(&wrong.id, &wrong.error)),
         }
     }
 
-    fn take(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> Wish {
+    fn take(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> SubscriberLine {
         if method == PING {
-            return id.map_or(Wish::Nothing, |id| Wish::Say(result(&id, "{}")));
+            return id.map_or(SubscriberLine::Nothing, |id| SubscriberLine::Say(result(&id, "{}")));
         }
         let is_right: fn(&str) -> bool = match method {
             SUBSCRIBE => |kind| kind == "subscription.request",
@@ -106,7 +106,7 @@ impl ProducerEnd {
                 return refuse(None, INVALID_REQUEST, &why);
             }
             (CLOSE, id) => PendingRequest::Close(id),
-            (_, id) => return Wish::Tell { id, message },
+            (_, id) => return SubscriberLine::Tell { id, message },
         };
         if self.waiting.len() >= MAX_WAITING_REQUESTS {
             let why = "Too many requests wait for their answers. Wait for one, then try again.";
@@ -116,14 +116,14 @@ impl ProducerEnd {
             return refuse(Some(&id), INTERNAL_ERROR, why);
         }
         self.waiting.push_back(waiting);
-        Wish::Subscription(message)
+        SubscriberLine::Subscription(message)
     }
 
     /// Writes the answer to a line that was too long or not valid text.
-    pub fn unread(&self, violation: Violation) -> String {
+    pub fn unread(&self, violation: FrameViolation) -> String {
         let code = match violation {
-            Violation::TooBig => INVALID_REQUEST,
-            Violation::InvalidText => PARSE_ERROR,
+            FrameViolation::TooBig => INVALID_REQUEST,
+            FrameViolation::InvalidText => PARSE_ERROR,
         };
         error(&RpcId::null(), &rpc_error(code, &violation.to_string()))
     }
@@ -194,12 +194,12 @@ fn answer_to(id: &RpcId, answer: &str) -> String {
 }
 
 /// Reports an error: as the answer to a request, or by itself.
-fn refuse(id: Option<&RpcId>, code: i64, why: &str) -> Wish {
+fn refuse(id: Option<&RpcId>, code: i64, why: &str) -> SubscriberLine {
     if let Some(id) = id {
-        return Wish::Say(error(id, &rpc_error(code, why)));
+        return SubscriberLine::Say(error(id, &rpc_error(code, why)));
     }
     let body = json!({ "type": ERROR_TYPE, "error": "wrong_request", "message": why });
-    Wish::Say(call(None, ERROR, &body.to_string()))
+    SubscriberLine::Say(call(None, ERROR, &body.to_string()))
 }
 
 fn rpc_error(code: i64, message: &str) -> RpcError {

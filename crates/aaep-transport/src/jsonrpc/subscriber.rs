@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::line::{call, error, result};
 use super::{
-    CLOSE, ERROR, ERROR_TYPE, EVENT, Line, MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PING,
-    RENEGOTIATE, REPLY, RpcError, RpcId, SEND, SUBSCRIBE, type_of,
+    CLOSE, ERROR, ERROR_TYPE, EVENT, MAX_WAITING_REQUESTS, METHOD_NOT_FOUND, PING, RENEGOTIATE,
+    REPLY, RpcError, RpcId, RpcLine, SEND, SUBSCRIBE, type_of,
 };
 use crate::link::LinkEnd;
 use crate::wire::CLOSED;
@@ -18,7 +18,7 @@ const MAX_WRONG_LINES: u32 = 64;
 
 /// The meaning of a line of a producer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum ProducerLine {
     /// A message for the subscriber.
     Message(String),
     /// A line to send to the producer.
@@ -76,72 +76,74 @@ impl SubscriberEnd {
     }
 
     /// Interprets a line of the producer.
-    pub fn hear(&mut self, line: &str) -> Heard {
-        match Line::read(line) {
-            Ok(Line::Call { id, method, params }) => self.called(id, &method, params),
-            Ok(Line::Result { id, result }) => match self.waiting.remove(&id) {
-                Some(_) if type_of(&result).is_some() => Heard::Message(result),
+    pub fn hear(&mut self, line: &str) -> ProducerLine {
+        match RpcLine::read(line) {
+            Ok(RpcLine::Call { id, method, params }) => self.called(id, &method, params),
+            Ok(RpcLine::Result { id, result }) => match self.waiting.remove(&id) {
+                Some(_) if type_of(&result).is_some() => ProducerLine::Message(result),
                 // The answer says only that the message was accepted.
-                Some((_, SEND)) => Heard::Nothing,
+                Some((_, SEND)) => ProducerLine::Nothing,
                 Some((_, method)) => {
                     self.wrong(format!("The answer to {method} is no message of AAEP."))
                 }
                 None => self.wrong("A result came for which nothing was asked.".to_owned()),
             },
-            Ok(Line::Error { id, error }) => match self.waiting.remove(&id) {
+            Ok(RpcLine::Error { id, error }) => match self.waiting.remove(&id) {
                 Some((_, method)) => refused(method, error),
-                None if id == RpcId::null() => Heard::Message(complaint(&error)),
+                None if id == RpcId::null() => ProducerLine::Message(complaint(&error)),
                 None => self.wrong("An error came for which nothing was asked.".to_owned()),
             },
             Err(wrong) => self.wrong(wrong.error.message),
         }
     }
 
-    fn called(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> Heard {
+    fn called(&mut self, id: Option<RpcId>, method: &str, params: Option<String>) -> ProducerLine {
         let kind = params.as_deref().and_then(type_of).map(std::borrow::Cow::into_owned);
         match (method, id, params, kind) {
-            (PING, Some(id), ..) => Heard::Say(result(&id, "{}")),
+            (PING, Some(id), ..) => ProducerLine::Say(result(&id, "{}")),
             (CLOSE, _, Some(params), Some(kind)) if kind == "subscription.close" => {
-                Heard::Message(params)
+                ProducerLine::Message(params)
             }
-            (CLOSE, _, params, _) => Heard::End(closed(params.as_deref())),
-            (EVENT | ERROR, None, Some(params), Some(_)) => Heard::Message(params),
+            (CLOSE, _, params, _) => ProducerLine::End(closed(params.as_deref())),
+            (EVENT | ERROR, None, Some(params), Some(_)) => ProducerLine::Message(params),
             (EVENT, ..) => self
                 .wrong("aaep.event must be a notification whose params are the event.".to_owned()),
             (_, Some(id), ..) => {
                 let why = format!("There is no method {} here.", aaep::printable(method));
                 let not_found = RpcError { code: METHOD_NOT_FOUND, message: why, data: None };
-                Heard::Say(error(&id, &not_found))
+                ProducerLine::Say(error(&id, &not_found))
             }
             // A ping that wants no answer, or an unknown method: later versions may add methods.
-            (_, None, ..) => Heard::Nothing,
+            (_, None, ..) => ProducerLine::Nothing,
         }
     }
 
-    fn wrong(&mut self, what: String) -> Heard {
+    fn wrong(&mut self, what: String) -> ProducerLine {
         self.wrong_lines += 1;
         if self.wrong_lines < MAX_WRONG_LINES {
-            return Heard::Wrong(what);
+            return ProducerLine::Wrong(what);
         }
-        Heard::End(LinkEnd::Violation(format!("Too many lines could not be understood. {what}")))
+        ProducerLine::End(LinkEnd::Violation(format!(
+            "Too many lines could not be understood. {what}"
+        )))
     }
 }
 
 /// The meaning of a refused request: for a subscription the end, otherwise an error message.
-fn refused(method: &str, error: RpcError) -> Heard {
+fn refused(method: &str, error: RpcError) -> ProducerLine {
     if let Some(data) = &error.data {
         let kind = type_of(data).map(std::borrow::Cow::into_owned);
         let is_message = kind.is_some_and(|kind| {
             kind == "subscription.rejected" || (kind == ERROR_TYPE && method != SUBSCRIBE)
         });
         if is_message {
-            return Heard::Message(data.clone());
+            return ProducerLine::Message(data.clone());
         }
     }
     if method == SUBSCRIBE {
-        return Heard::End(LinkEnd::Refused { reason: error.message });
+        return ProducerLine::End(LinkEnd::Refused { reason: error.message });
     }
-    Heard::Message(complaint(&error))
+    ProducerLine::Message(complaint(&error))
 }
 
 /// Converts a JSON-RPC error to the message that reports it.

@@ -10,9 +10,9 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn said(wish: Wish) -> Value {
+fn said(wish: SubscriberLine) -> Value {
     match wish {
-        Wish::Say(line) => value(&line),
+        SubscriberLine::Say(line) => value(&line),
         other => panic!("{other:?}"),
     }
 }
@@ -26,25 +26,25 @@ fn a_conversation_as_the_specification_shows_it() {
         value(&line),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "aaep.subscribe", "params": value(&request) })
     );
-    assert_eq!(producer.hear(&line), Wish::Subscription(request));
+    assert_eq!(producer.hear(&line), SubscriberLine::Subscription(request));
     let accepted = json!({ "type": "subscription.accepted", "subscription_id": "sub_1" });
     let (line, _) = producer.say(&accepted.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "id": 1, "result": accepted }));
-    assert_eq!(subscriber.hear(&line), Heard::Message(accepted.to_string()));
+    assert_eq!(subscriber.hear(&line), ProducerLine::Message(accepted.to_string()));
     let event = json!({ "type": "aaep:agent.session.started", "event_id": "evt_1" });
     let (line, _) = producer.say(&event.to_string());
     assert_eq!(value(&line), json!({ "jsonrpc": "2.0", "method": "aaep.event", "params": event }));
-    assert_eq!(subscriber.hear(&line), Heard::Message(event.to_string()));
+    assert_eq!(subscriber.hear(&line), ProducerLine::Message(event.to_string()));
     let reply = json!({ "type": "confirmation.reply", "decision": "accept" }).to_string();
     let line = subscriber.say(&reply);
     assert_eq!(value(&line)["method"], "aaep.reply");
     assert_eq!(value(&line).get("id"), None, "a reply is a notification");
-    assert_eq!(producer.hear(&line), Wish::Tell { id: None, message: reply });
+    assert_eq!(producer.hear(&line), SubscriberLine::Tell { id: None, message: reply });
     let close = json!({ "type": "subscription.close", "subscription_id": "sub_1" }).to_string();
     let line = subscriber.say(&close);
     assert_eq!(value(&line)["method"], "aaep.close");
-    assert_eq!(producer.hear(&line), Wish::Subscription(close.clone()));
-    assert_eq!(subscriber.hear(&producer.say(&close).0), Heard::Message(close));
+    assert_eq!(producer.hear(&line), SubscriberLine::Subscription(close.clone()));
+    assert_eq!(subscriber.hear(&producer.say(&close).0), ProducerLine::Message(close));
 }
 
 #[test]
@@ -63,7 +63,9 @@ fn every_message_of_a_subscriber_has_a_method_that_the_producer_takes() {
             (value(&line)["method"].as_str(), value(&line).get("id").is_some()),
             (Some(method), is_request)
         );
-        let Wish::Tell { id, message: told } = producer.hear(&line) else { panic!("{kind}") };
+        let SubscriberLine::Tell { id, message: told } = producer.hear(&line) else {
+            panic!("{kind}")
+        };
         assert_eq!((told, id.is_some()), (message, is_request));
     }
 }
@@ -74,8 +76,8 @@ fn ids_are_kept_as_they_are() {
         let mut producer = ProducerEnd::new();
         let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.ping\"}}");
         let expected = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}");
-        assert_eq!(producer.hear(&ping), Wish::Say(expected.clone()));
-        assert_eq!(SubscriberEnd::new().hear(&ping), Heard::Say(expected));
+        assert_eq!(producer.hear(&ping), SubscriberLine::Say(expected.clone()));
+        assert_eq!(SubscriberEnd::new().hear(&ping), ProducerLine::Say(expected));
     }
     for id in ["true", "[1]", "{}", &format!("\"{}\"", "x".repeat(MAX_ID_BYTES))] {
         let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.ping\"}}");
@@ -145,7 +147,7 @@ fn a_refused_reply_is_told_whether_or_not_it_had_an_id() {
     let refused =
         json!({ "type": "agentvoice:error", "error": "invalid_token", "message": "Too late." });
     let line = producer.answer(None, &refused.to_string()).expect("a complaint");
-    assert_eq!(subscriber.hear(&line), Heard::Message(refused.to_string()));
+    assert_eq!(subscriber.hear(&line), ProducerLine::Message(refused.to_string()));
     let line = producer.answer(Some(&RpcId::number(4)), &refused.to_string()).expect("an answer");
     let error = &value(&line)["error"];
     assert_eq!(
@@ -166,7 +168,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"aaep.subscribe\",\"params\":{{\"type\":\"subscription.request\"}}}}"
         );
-        assert!(matches!(producer.hear(&line), Wish::Subscription(_)));
+        assert!(matches!(producer.hear(&line), SubscriberLine::Subscription(_)));
     }
     let event = json!({ "type": "aaep:agent.state.changed" }).to_string();
     assert_eq!(value(&producer.say(&event).0)["method"], "aaep.event", "an event is no answer");
@@ -179,7 +181,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
     assert!(is_last);
     assert_eq!(
         SubscriberEnd::new().hear(&end),
-        Heard::End(LinkEnd::Closed { code: Some(1001), reason: "Bye.".to_owned() })
+        ProducerLine::End(LinkEnd::Closed { code: Some(1001), reason: "Bye.".to_owned() })
     );
     let left = producer.gone();
     assert_eq!(left.len(), 1);
@@ -191,7 +193,7 @@ fn answers_to_subscriptions_go_to_their_requests_in_order() {
     let cut = producer.cut();
     assert_eq!(cut.len(), 1);
     let end = SubscriberEnd::new().hear(&cut[0]);
-    assert!(matches!(end, Heard::End(LinkEnd::Closed { code: Some(1006), .. })), "{end:?}");
+    assert!(matches!(end, ProducerLine::End(LinkEnd::Closed { code: Some(1006), .. })), "{end:?}");
 }
 
 #[test]
@@ -205,19 +207,19 @@ fn a_close_is_answered_by_the_end_and_a_wrong_one_by_what_is_wrong() {
         json!({ "type": "agentvoice:error", "error": "no_such_subscription", "message": "No." })
             .to_string();
     let mut producer = ProducerEnd::new();
-    assert!(matches!(producer.hear(&close("")), Wish::Subscription(_)));
+    assert!(matches!(producer.hear(&close("")), SubscriberLine::Subscription(_)));
     let renegotiate = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"aaep.renegotiate\",\"params\":{\"type\":\"subscription.renegotiate\"}}";
-    assert!(matches!(producer.hear(renegotiate), Wish::Subscription(_)));
+    assert!(matches!(producer.hear(renegotiate), SubscriberLine::Subscription(_)));
     assert_eq!(value(&producer.say(&error).0)["method"], ERROR, "the close had no id");
     let accepted = json!({ "type": "subscription.accepted" }).to_string();
     assert_eq!(value(&producer.say(&accepted).0)["id"], 7, "each has its own answer");
-    assert!(matches!(producer.hear(&close("\"id\":8,")), Wish::Subscription(_)));
+    assert!(matches!(producer.hear(&close("\"id\":8,")), SubscriberLine::Subscription(_)));
     assert_eq!(
         producer.gone().iter().map(|line| value(line)).collect::<Vec<_>>(),
         [json!({ "jsonrpc": "2.0", "id": 8, "result": {} })]
     );
     assert_eq!(
-        value(&producer.unread(crate::framed::Violation::TooBig))["error"]["code"],
+        value(&producer.unread(crate::framed::FrameViolation::TooBig))["error"]["code"],
         INVALID_REQUEST
     );
 }
@@ -227,7 +229,7 @@ fn requests_that_wait_are_bounded() {
     let mut producer = ProducerEnd::new();
     let line = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"aaep.subscribe\",\"params\":{\"type\":\"subscription.request\"}}";
     for _ in 0..MAX_WAITING_REQUESTS {
-        assert!(matches!(producer.hear(line), Wish::Subscription(_)));
+        assert!(matches!(producer.hear(line), SubscriberLine::Subscription(_)));
     }
     assert_eq!(said(producer.hear(line))["error"]["code"], INTERNAL_ERROR);
     let mut subscriber = SubscriberEnd::new();
@@ -235,10 +237,16 @@ fn requests_that_wait_are_bounded() {
         subscriber.say("{\"type\":\"agentvoice:agent.prompt\"}");
     }
     assert!(
-        matches!(subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"), Heard::Wrong(_)),
+        matches!(
+            subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"),
+            ProducerLine::Wrong(_)
+        ),
         "forgotten"
     );
-    assert_eq!(subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}"), Heard::Nothing);
+    assert_eq!(
+        subscriber.hear("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}"),
+        ProducerLine::Nothing
+    );
 }
 
 #[test]
@@ -250,27 +258,27 @@ fn a_foreign_producer_may_refuse_by_error_and_end_in_its_own_words() {
     };
     let line =
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"Not \\u001b[2Jyou.\"}}";
-    let Heard::End(end) = accepted().hear(line) else { panic!("an end") };
+    let ProducerLine::End(end) = accepted().hear(line) else { panic!("an end") };
     assert!(matches!(end, LinkEnd::Refused { .. }));
     assert!(end.to_string().contains("you.") && !end.to_string().contains('\u{1b}'), "{end}");
     let rejected = "{\"type\":\"subscription.rejected\",\"reason_code\":\"rate_limit\"}";
     let line = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{{\"code\":-1,\"message\":\"\",\"data\":{rejected}}}}}"
     );
-    assert_eq!(accepted().hear(&line), Heard::Message(rejected.to_owned()));
+    assert_eq!(accepted().hear(&line), ProducerLine::Message(rejected.to_owned()));
     let mut subscriber = accepted();
     subscriber.say("{\"type\":\"subscription.renegotiate\"}");
     let line = "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32601,\"message\":\"What?\"}}";
-    let Heard::Message(complaint) = subscriber.hear(line) else { panic!("a complaint") };
+    let ProducerLine::Message(complaint) = subscriber.hear(line) else { panic!("a complaint") };
     assert_eq!(
         (&value(&complaint)["type"], &value(&complaint)["message"]),
         (&json!("agentvoice:error"), &json!("What?"))
     );
-    assert!(matches!(subscriber.hear(line), Heard::Wrong(_)), "an answer counts once");
+    assert!(matches!(subscriber.hear(line), ProducerLine::Wrong(_)), "an answer counts once");
     let line = "{\"jsonrpc\":\"2.0\",\"method\":\"aaep.close\",\"params\":{\"reason\":\"Done.\"}}";
     assert_eq!(
         subscriber.hear(line),
-        Heard::End(LinkEnd::Closed { code: None, reason: "Done.".to_owned() })
+        ProducerLine::End(LinkEnd::Closed { code: None, reason: "Done.".to_owned() })
     );
 }
 
@@ -280,19 +288,22 @@ fn a_producer_that_prints_to_the_wrong_place_is_borne_with_for_a_while() {
     let unknown = "{\"jsonrpc\":\"2.0\",\"method\":\"vendor.progress\",\"params\":{}}";
     let asked = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"vendor.ask\"}";
     for _ in 0..1000 {
-        assert_eq!(subscriber.hear(unknown), Heard::Nothing);
-        let Heard::Say(line) = subscriber.hear(asked) else { panic!("an answer") };
+        assert_eq!(subscriber.hear(unknown), ProducerLine::Nothing);
+        let ProducerLine::Say(line) = subscriber.hear(asked) else { panic!("an answer") };
         assert_eq!(value(&line)["error"]["code"], METHOD_NOT_FOUND);
     }
     let mut borne = 0;
     let end = loop {
         match subscriber.hear("Loading model...") {
-            Heard::Wrong(_) => borne += 1,
+            ProducerLine::Wrong(_) => borne += 1,
             other => break other,
         }
         assert!(borne < 1000, "it is bounded");
     };
-    assert!(borne > 10 && matches!(end, Heard::End(LinkEnd::Violation(_))), "{borne} {end:?}");
+    assert!(
+        borne > 10 && matches!(end, ProducerLine::End(LinkEnd::Violation(_))),
+        "{borne} {end:?}"
+    );
 }
 
 proptest! {
@@ -303,11 +314,11 @@ proptest! {
         let (mut producer, mut subscriber) = (ProducerEnd::new(), SubscriberEnd::new());
         subscriber.say("{\"type\":\"subscription.request\"}");
         for line in &lines {
-            if let Wish::Say(answer) = producer.hear(line) {
-                prop_assert!(Line::read(&answer).is_ok(), "{}", answer);
+            if let SubscriberLine::Say(answer) = producer.hear(line) {
+                prop_assert!(RpcLine::read(&answer).is_ok(), "{}", answer);
             }
-            if let Heard::Say(answer) = subscriber.hear(line) {
-                prop_assert!(Line::read(&answer).is_ok(), "{}", answer);
+            if let ProducerLine::Say(answer) = subscriber.hear(line) {
+                prop_assert!(RpcLine::read(&answer).is_ok(), "{}", answer);
             }
         }
     }

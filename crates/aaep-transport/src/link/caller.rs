@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::dial::{DialError, DialOptions};
-use super::place::Place;
+use super::place::NetworkPlace;
 
 /// The largest response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -41,7 +41,7 @@ const MAX_REASON_CHARS: usize = 500;
 
 /// Sends requests to one host.
 pub(super) struct HttpCaller {
-    place: Place,
+    place: NetworkPlace,
     authorization: Option<HeaderValue>,
     tls: Option<TlsConnector>,
     options: DialOptions,
@@ -87,7 +87,7 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 impl HttpCaller {
-    pub(super) fn new(place: &Place, options: &DialOptions) -> Result<Self, DialError> {
+    pub(super) fn new(place: &NetworkPlace, options: &DialOptions) -> Result<Self, DialError> {
         if !place.is_tls() && !place.is_loopback() && !options.insecure_allow_plain_http {
             return Err(DialError::PlainHttp(place.authority()));
         }
@@ -98,7 +98,7 @@ impl HttpCaller {
 
     /// A caller that negotiates HTTP/2 if it uses TLS; its user then speaks HTTP/2 on the stream.
     #[cfg(feature = "grpc")]
-    pub(super) fn of_http2(place: &Place, options: &DialOptions) -> Result<Self, DialError> {
+    pub(super) fn of_http2(place: &NetworkPlace, options: &DialOptions) -> Result<Self, DialError> {
         let mut caller = HttpCaller::new(place, options)?;
         if let Some(connector) = &caller.tls {
             let mut config = ClientConfig::clone(connector.config());
@@ -114,7 +114,7 @@ impl HttpCaller {
         self.authorization.as_ref()
     }
 
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &NetworkPlace {
         &self.place
     }
 

@@ -32,14 +32,14 @@ pub struct DialOptions {
     /// the address is `…/events`, answers go to `…/messages`.
     pub without_handshake: bool,
     /// Where to resume. Server-sent events use it; on other wires it is part of the `subscription.request`.
-    pub resume: Option<Resume>,
+    pub resume: Option<LinkResume>,
     /// How messages are separated on a Unix socket.
     pub framing: Framing,
 }
 
 /// Where a subscriber stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resume {
+pub struct LinkResume {
     /// The previous subscription; `None` for a producer without a handshake.
     pub subscription_id: Option<String>,
     /// The last event that was received.

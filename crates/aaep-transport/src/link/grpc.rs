@@ -8,9 +8,9 @@ use tonic::{Code, Request, Status};
 
 use super::caller::HttpCaller;
 use super::dial::{DialError, DialOptions};
-use super::place::Place;
+use super::place::NetworkPlace;
 use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
-use crate::framed::Violation;
+use crate::framed::FrameViolation;
 use crate::grpc::proto::aaep_service_client::AaepServiceClient;
 use crate::grpc::{AaepMessage, Channel, ENVELOPE_BYTES, SubscriberMessages, close_code};
 
@@ -21,7 +21,7 @@ type GrpcClient = AaepServiceClient<Channel>;
 
 /// Calls the producer. Whether it lets us in shows only on the link: some producers answer nothing before the
 /// first message arrives.
-pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
+pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
     let caller = HttpCaller::of_http2(place, options)?;
     let stream = timeout(options.connect_timeout, caller.stream()).await;
     let stream = stream.unwrap_or(Err(DialError::TooSlow))?;
@@ -76,7 +76,7 @@ async fn hear(
             Ok(Some(message)) if message.json.is_empty() => {}
             Ok(Some(message)) => match String::from_utf8(message.json) {
                 Ok(text) => drop(inlet.incoming(text).await),
-                Err(_) => return LinkEnd::Violation(Violation::InvalidText.to_string()),
+                Err(_) => return LinkEnd::Violation(FrameViolation::InvalidText.to_string()),
             },
             Ok(None) => {
                 let trailers = heard.trailers().await.ok().flatten().unwrap_or_default();
@@ -109,7 +109,7 @@ fn end_of(status: &Status) -> LinkEnd {
     match (close_code(status.metadata()), status.code()) {
         (Some(code), _) => LinkEnd::closed(Some(code), reason),
         (None, Code::Unauthenticated | Code::PermissionDenied) => LinkEnd::Refused { reason },
-        (None, Code::OutOfRange) => LinkEnd::Violation(Violation::TooBig.to_string()),
+        (None, Code::OutOfRange) => LinkEnd::Violation(FrameViolation::TooBig.to_string()),
         (None, Code::Unimplemented) => {
             LinkEnd::Violation("There is no service of AAEP.".to_owned())
         }

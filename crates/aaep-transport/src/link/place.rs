@@ -8,7 +8,7 @@ use hyper::http::uri::PathAndQuery;
 
 /// Where on the network a producer is.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct NetworkPlace {
     is_tls: bool,
     /// Lower case; an IPv6 address without its brackets.
     host: String,
@@ -25,7 +25,7 @@ pub(super) enum PlaceError {
     NoHost,
 }
 
-impl Place {
+impl NetworkPlace {
     /// Reads the part after the name of the wire: `//host`, `//host:port`, `//host:port/path?query`.
     pub(super) fn parse(is_tls: bool, rest: &str) -> Result<Self, PlaceError> {
         // A fragment is never sent.
@@ -48,7 +48,7 @@ impl Place {
         }
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let path = format!("{}{query}", uri.path());
-        Ok(Place { is_tls, host: host.to_ascii_lowercase(), port, path })
+        Ok(NetworkPlace { is_tls, host: host.to_ascii_lowercase(), port, path })
     }
 
     /// Whether it is reached over TLS.
@@ -92,16 +92,16 @@ impl Place {
     }
 
     /// Another path on the same host; `None` if the text is not a path.
-    pub(super) fn at(&self, path_and_query: &str) -> Option<Place> {
+    pub(super) fn at(&self, path_and_query: &str) -> Option<NetworkPlace> {
         if !path_and_query.starts_with('/') {
             return None;
         }
         let path: PathAndQuery = path_and_query.parse().ok()?;
-        Some(Place { path: path.to_string(), ..self.clone() })
+        Some(NetworkPlace { path: path.to_string(), ..self.clone() })
     }
 
     /// The place that a path or an absolute HTTP address refers to, if it is on the same host.
-    pub(super) fn pointed_to(&self, location: &str) -> Option<Place> {
+    pub(super) fn pointed_to(&self, location: &str) -> Option<NetworkPlace> {
         let location = location.split('#').next().unwrap_or_default();
         if location.starts_with('/') && !location.starts_with("//") {
             return self.at(location);
@@ -112,7 +112,7 @@ impl Place {
             "https" | "wss" => true,
             _ => return None,
         };
-        let to = Place::parse(is_tls, rest).ok()?;
+        let to = NetworkPlace::parse(is_tls, rest).ok()?;
         let is_same = (to.is_tls, &to.host, to.port) == (self.is_tls, &self.host, self.port);
         is_same.then_some(to)
     }
@@ -126,14 +126,14 @@ fn plain_host(host: &str) -> Option<&str> {
     (!host.is_empty() && !host.contains(['[', ']', ':'])).then_some(host)
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NetworkPlace {
     /// Omits the query, which may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", aaep::printable(&self.authority()), aaep::printable(self.path()))
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for NetworkPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({self})")
     }
@@ -143,8 +143,8 @@ impl fmt::Debug for Place {
 mod tests {
     use super::*;
 
-    fn place(rest: &str) -> Place {
-        Place::parse(true, rest).expect(rest)
+    fn place(rest: &str) -> NetworkPlace {
+        NetworkPlace::parse(true, rest).expect(rest)
     }
 
     #[test]
@@ -154,11 +154,11 @@ mod tests {
         assert_eq!(place("//[::1]:8443").host(), "::1");
         assert_eq!(place("//[::1]:8443").authority(), "[::1]:8443");
         assert_eq!(place("//example.org?c=d").path_and_query(), "/?c=d");
-        assert_eq!(Place::parse(false, "//example.org").expect("a place").port(), 80);
+        assert_eq!(NetworkPlace::parse(false, "//example.org").expect("a place").port(), 80);
         for wrong in
             ["//:80", "//a:", "//a:0", "//a:x", "//a:1:2", "//-[]", "//[a]", "//[::1]x", "//[]"]
         {
-            assert!(Place::parse(true, wrong).is_err(), "{wrong}");
+            assert!(NetworkPlace::parse(true, wrong).is_err(), "{wrong}");
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::caller::{self, AnswerBody, CallConnection, HttpCall, HttpCaller};
 use super::dial::{DialError, DialOptions};
-use super::place::Place;
+use super::place::NetworkPlace;
 use super::{Bearer, Link, LinkEnd, LinkInlet, link};
 use crate::sse::Parser;
 
@@ -29,7 +29,7 @@ const REJECTED: u16 = 4001;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
+pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
     let wire = SseWire {
         caller: HttpCaller::new(place, options)?,
         prefix: prefix(place.path()).to_owned(),

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::dial::{DialError, DialOptions};
 use super::{Bearer, Link, LinkEnd, LinkInlet, link};
 use crate::framed::{Framing, Messages, NoMessage};
-use crate::jsonrpc::{Heard, MAX_LINE_BYTES, SubscriberEnd};
+use crate::jsonrpc::{MAX_LINE_BYTES, ProducerLine, SubscriberEnd};
 use crate::wire::MAX_MESSAGE_BYTES;
 
 /// How long a child has to end by itself after its standard input is closed.
@@ -131,18 +131,18 @@ async fn hear(
         };
         let heard = end.lock().unwrap_or_else(PoisonError::into_inner).hear(&line);
         match heard {
-            Heard::Message(message) => {
+            ProducerLine::Message(message) => {
                 if !inlet.incoming(message).await {
                     return ConversationEnd::Over;
                 }
             }
-            Heard::Say(line) => {
+            ProducerLine::Say(line) => {
                 // A child that sends requests but does not read gets no more answers.
                 let _ = answers.try_send(line);
             }
-            Heard::Nothing => {}
-            Heard::Wrong(what) => tell(&format!("{}: {what}\n", printable(name))).await,
-            Heard::End(end) => return ConversationEnd::End(end),
+            ProducerLine::Nothing => {}
+            ProducerLine::Wrong(what) => tell(&format!("{}: {what}\n", printable(name))).await,
+            ProducerLine::End(end) => return ConversationEnd::End(end),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::place::{Place, PlaceError};
+use super::place::{NetworkPlace, PlaceError};
 
 /// The longest target that is read, in bytes.
 pub const MAX_TARGET_BYTES: usize = 4096;
@@ -12,13 +12,13 @@ pub const MAX_TARGET_BYTES: usize = 4096;
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// Server-sent events and POST (B.1).
-    Sse(Place),
+    Sse(NetworkPlace),
     /// A WebSocket (B.2).
-    WebSocket(Place),
+    WebSocket(NetworkPlace),
     /// A Unix socket or, on Windows, a named pipe (B.3, B.4). Without a path it is that of the person's own hub.
     Unix(Option<PathBuf>),
     /// gRPC (B.5).
-    Grpc(Place),
+    Grpc(NetworkPlace),
     /// A child process that speaks JSON-RPC on its standard input and output (B.6): its program and arguments.
     Stdio(Vec<String>),
 }
@@ -53,7 +53,7 @@ impl Target {
             return Err(TargetError::Form);
         }
         let (wire, rest) = text.split_once(':').ok_or(TargetError::NoWire)?;
-        let place = |is_tls| Place::parse(is_tls, rest).map_err(TargetError::from);
+        let place = |is_tls| NetworkPlace::parse(is_tls, rest).map_err(TargetError::from);
         match wire.to_ascii_lowercase().as_str() {
             "http" => place(false).map(Target::Sse),
             "https" => place(true).map(Target::Sse),
@@ -116,7 +116,7 @@ fn program(rest: &str) -> Result<Target, TargetError> {
 impl fmt::Display for Target {
     /// Omits what may be a secret: the query of an address, and the arguments of a program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wire = |plain, tls, place: &Place| if place.is_tls() { tls } else { plain };
+        let wire = |plain, tls, place: &NetworkPlace| if place.is_tls() { tls } else { plain };
         match self {
             Target::Sse(place) => write!(f, "{}://{place}", wire("http", "https", place)),
             Target::WebSocket(place) => write!(f, "{}://{place}", wire("ws", "wss", place)),

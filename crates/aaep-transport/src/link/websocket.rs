@@ -17,7 +17,7 @@ use tungstenite::handshake::client::generate_key;
 
 use super::caller::{CallAnswer, HttpCall, HttpCaller};
 use super::dial::{DialError, DialOptions};
-use super::place::Place;
+use super::place::NetworkPlace;
 use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::websocket::{self as frame, Decoder, Incoming, Role, SUBPROTOCOL};
 
@@ -31,7 +31,7 @@ const READ_BYTES: usize = 16 << 10;
 
 type UpgradedSocket = TokioIo<Upgraded>;
 
-pub(super) async fn dial(place: &Place, options: &DialOptions) -> Result<Link, DialError> {
+pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
     let caller = HttpCaller::new(place, options)?;
     let key = generate_key();
     let is_root = place.path_and_query() == "/" && !options.without_handshake;

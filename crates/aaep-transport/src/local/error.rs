@@ -8,7 +8,7 @@ use super::MAX_SOCKET_PATH_BYTES;
 
 /// Why a local socket could not be opened.
 #[derive(Debug)]
-pub enum BindError {
+pub enum LocalBindError {
     /// Another process listens there.
     InUse(PathBuf),
     /// Something that is not a socket is there. It is left alone.
@@ -19,7 +19,7 @@ pub enum BindError {
     Failed(PathBuf, io::Error),
 }
 
-impl fmt::Display for BindError {
+impl fmt::Display for LocalBindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InUse(path) => write!(
@@ -52,4 +52,4 @@ fn shown(path: &Path) -> String {
     aaep::printable(&path.to_string_lossy()).into_owned()
 }
 
-impl std::error::Error for BindError {}
+impl std::error::Error for LocalBindError {}

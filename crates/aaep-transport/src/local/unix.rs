@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{BindError, MAX_SOCKET_PATH_BYTES};
+use super::{LocalBindError, MAX_SOCKET_PATH_BYTES};
 use crate::wire::Socket;
 
 /// A socket that accepts connections.
@@ -42,21 +42,21 @@ impl LocalDoor {
     /// can connect; with it everyone can, and must be authenticated.
     ///
     /// Must be called within a tokio runtime.
-    pub fn bind(path: &Path, for_others: bool) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, for_others: bool) -> Result<Self, LocalBindError> {
         if path.as_os_str().as_bytes().len() > MAX_SOCKET_PATH_BYTES {
-            return Err(BindError::TooLong(path.to_owned()));
+            return Err(LocalBindError::TooLong(path.to_owned()));
         }
-        let failed = |error| BindError::Failed(path.to_owned(), error);
+        let failed = |error| LocalBindError::Failed(path.to_owned(), error);
         let lock = lock(path)?;
         match std::fs::symlink_metadata(path) {
             Ok(it) if it.file_type().is_socket() => {
                 // A program that does not lock, perhaps an older version, may still listen there.
                 if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                    return Err(BindError::InUse(path.to_owned()));
+                    return Err(LocalBindError::InUse(path.to_owned()));
                 }
                 std::fs::remove_file(path).map_err(failed)?;
             }
-            Ok(_) => return Err(BindError::NoSocket(path.to_owned())),
+            Ok(_) => return Err(LocalBindError::NoSocket(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
@@ -152,8 +152,8 @@ impl Accepted {
 }
 
 /// Locks a path for this process.
-fn lock(path: &Path) -> Result<File, BindError> {
-    let failed = |error| BindError::Failed(path.to_owned(), error);
+fn lock(path: &Path) -> Result<File, LocalBindError> {
+    let failed = |error| LocalBindError::Failed(path.to_owned(), error);
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let mut options = OpenOptions::new();
@@ -163,7 +163,7 @@ fn lock(path: &Path) -> Result<File, BindError> {
     let file = options.open(name).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BindError::InUse(path.to_owned())),
+        Err(TryLockError::WouldBlock) => Err(LocalBindError::InUse(path.to_owned())),
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
@@ -211,18 +211,18 @@ mod tests {
     async fn a_socket_that_someone_listens_on_and_a_file_are_left_alone() {
         let (_folder, path) = place();
         let first = LocalDoor::bind(&path, false).expect("a socket");
-        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::InUse(_))));
+        assert!(matches!(LocalDoor::bind(&path, false), Err(LocalBindError::InUse(_))));
         assert!(std::os::unix::net::UnixStream::connect(&path).is_ok(), "it is still there");
         drop(first);
         let foreign = StdListener::bind(&path).expect("of someone who locks nothing");
-        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::InUse(_))));
+        assert!(matches!(LocalDoor::bind(&path, false), Err(LocalBindError::InUse(_))));
         drop(foreign);
         std::fs::remove_file(&path).expect("gone");
         std::fs::write(&path, "precious").expect("a file");
-        assert!(matches!(LocalDoor::bind(&path, false), Err(BindError::NoSocket(_))));
+        assert!(matches!(LocalDoor::bind(&path, false), Err(LocalBindError::NoSocket(_))));
         assert_eq!(std::fs::read(&path).expect("still there"), b"precious");
         let long = path.with_file_name("x".repeat(200));
-        assert!(matches!(LocalDoor::bind(&long, false), Err(BindError::TooLong(_))));
+        assert!(matches!(LocalDoor::bind(&long, false), Err(LocalBindError::TooLong(_))));
     }
 
     #[tokio::test]

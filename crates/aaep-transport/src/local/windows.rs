@@ -13,7 +13,7 @@ use interprocess::os::windows::security_descriptor::SecurityDescriptor;
 use tokio::io::AsyncReadExt as _;
 use widestring::u16cstr;
 
-use super::BindError;
+use super::LocalBindError;
 use crate::wire::{Socket, pair};
 
 /// How many bytes the pipe may buffer in each direction.
@@ -37,7 +37,7 @@ impl LocalDoor {
     /// the network.
     ///
     /// Must be called within a tokio runtime.
-    pub fn bind(path: &Path, _for_others: bool) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, _for_others: bool) -> Result<Self, LocalBindError> {
         let open = || {
             // Only the owner and the system have rights; nobody else has any.
             let only_ours = u16cstr!("D:P(A;;GA;;;OW)(A;;GA;;;SY)");
@@ -50,8 +50,8 @@ impl LocalDoor {
         };
         let failed = |error: io::Error| match error.kind() {
             // Somebody else created the pipe first.
-            io::ErrorKind::PermissionDenied => BindError::InUse(path.to_owned()),
-            _ => BindError::Failed(path.to_owned(), error),
+            io::ErrorKind::PermissionDenied => LocalBindError::InUse(path.to_owned()),
+            _ => LocalBindError::Failed(path.to_owned(), error),
         };
         Ok(Self { listener: open().map_err(failed)?, path: path.to_owned() })
     }

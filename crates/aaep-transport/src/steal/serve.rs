@@ -31,7 +31,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How serving a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ServeEnd {
     /// The client or the service ended it, or it was upgraded.
     Done,
     /// The socket was taken away and lives on.
@@ -76,7 +76,7 @@ impl Default for ServeLimits {
 
 /// Serves HTTP/1 on a connection until it ends or until a handler has stolen it with the [`Thief`] in the
 /// extensions of its request.
-pub async fn serve_connection<I, S, B>(source: I, service: S) -> Result<End, ServeError>
+pub async fn serve_connection<I, S, B>(source: I, service: S) -> Result<ServeEnd, ServeError>
 where
     I: Source,
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -94,7 +94,7 @@ pub async fn serve_connection_until<I, S, B>(
     service: S,
     limits: ServeLimits,
     stop: impl Future<Output = ()>,
-) -> Result<End, ServeError>
+) -> Result<ServeEnd, ServeError>
 where
     I: Source,
     S: Service<Request<Incoming>, Response = Response<B>>,
@@ -130,16 +130,16 @@ where
     })
     .await;
     if let Some(done) = ended {
-        return done.map(|()| End::Done).map_err(ServeError::Http);
+        return done.map(|()| ServeEnd::Done).map_err(ServeError::Http);
     }
     // Taken before the connection is taken apart, because that drops the body, which cancels the waiting task.
     let waiting = theft.lock().take();
     let Some(((sender, framing), parts)) = waiting.zip(connection.into_parts()) else {
         // No task waits any more: the socket closes here.
-        return Ok(End::Done);
+        return Ok(ServeEnd::Done);
     };
     let socket = parts.io.into_inner().source.into_socket().map_err(ServeError::Socket)?;
     let loot = Loot { socket, read_ahead: parts.read_buf.to_vec(), framing };
     // If the task no longer waits, the socket is dropped, which closes it.
-    Ok(sender.send(loot).map_or(End::Done, |()| End::Stolen))
+    Ok(sender.send(loot).map_or(ServeEnd::Done, |()| ServeEnd::Stolen))
 }

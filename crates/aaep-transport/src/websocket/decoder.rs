@@ -3,7 +3,7 @@
 //! It grows with the bytes that arrived, never with a length that was only announced, and owns no buffer between
 //! messages. After a violation it ignores the peer.
 
-use super::{Violation, apply_mask, may_close_with};
+use super::{WebSocketViolation, apply_mask, may_close_with};
 
 /// The most fragments that one message may have.
 pub const MAX_FRAGMENTS: u16 = 4096;
@@ -92,7 +92,7 @@ impl Decoder {
     ///
     /// Returns `None` when all bytes are read and the frame is incomplete. After a close or a violation it
     /// discards all input.
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, WebSocketViolation> {
         let outcome = self.advance(bytes);
         if matches!(outcome, Err(_) | Ok(Some(Incoming::Close { .. }))) {
             *self =
@@ -106,7 +106,7 @@ impl Decoder {
         self.header_length > 0 || self.fragments > 0
     }
 
-    fn advance(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
+    fn advance(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, WebSocketViolation> {
         loop {
             match self.stage {
                 DecodeStage::Ended => {
@@ -135,7 +135,7 @@ impl Decoder {
     }
 
     /// Checks the header as far as it has arrived, so that a bad byte is refused at once.
-    fn check_header(&mut self) -> Result<(), Violation> {
+    fn check_header(&mut self) -> Result<(), WebSocketViolation> {
         let length = usize::from(self.header_length);
         if length == 1 {
             return self.check_first();
@@ -148,12 +148,12 @@ impl Decoder {
         };
         if length == 2 {
             match (self.role, is_masked) {
-                (Role::Server, false) => return Err(Violation::Unmasked),
-                (Role::Client, true) => return Err(Violation::Masked),
+                (Role::Server, false) => return Err(WebSocketViolation::Unmasked),
+                (Role::Client, true) => return Err(WebSocketViolation::Masked),
                 _ => {}
             }
             if self.is_control() && extended_bytes > 0 {
-                return Err(Violation::LongControlFrame);
+                return Err(WebSocketViolation::LongControlFrame);
             }
         }
         let mask_at = 2 + extended_bytes;
@@ -165,7 +165,7 @@ impl Decoder {
         }
         // It was checked against the limit above, so it fits.
         self.remaining = u32::try_from(self.announced_bytes(&self.header[2..mask_at]))
-            .map_err(|_| Violation::TooBig)?;
+            .map_err(|_| WebSocketViolation::TooBig)?;
         self.offset = 0;
         self.mask = [0; 4];
         if is_masked {
@@ -175,29 +175,33 @@ impl Decoder {
         Ok(())
     }
 
-    fn check_first(&mut self) -> Result<(), Violation> {
+    fn check_first(&mut self) -> Result<(), WebSocketViolation> {
         let first = self.header[0];
         if first & 0x70 != 0 {
-            return Err(Violation::ReservedBits);
+            return Err(WebSocketViolation::ReservedBits);
         }
         let is_last = first & 0x80 != 0;
         match first & 0x0f {
             CLOSE | PING | PONG if is_last => return Ok(()),
-            CLOSE | PING | PONG => return Err(Violation::FragmentedControlFrame),
-            CONTINUATION if self.fragments == 0 => return Err(Violation::NothingToContinue),
-            TEXT | BINARY if self.fragments > 0 => return Err(Violation::UnfinishedMessage),
-            BINARY => return Err(Violation::Binary),
+            CLOSE | PING | PONG => return Err(WebSocketViolation::FragmentedControlFrame),
+            CONTINUATION if self.fragments == 0 => {
+                return Err(WebSocketViolation::NothingToContinue);
+            }
+            TEXT | BINARY if self.fragments > 0 => {
+                return Err(WebSocketViolation::UnfinishedMessage);
+            }
+            BINARY => return Err(WebSocketViolation::Binary),
             CONTINUATION | TEXT => {}
-            _ => return Err(Violation::UnknownOpcode),
+            _ => return Err(WebSocketViolation::UnknownOpcode),
         }
         self.fragments += 1;
         if self.fragments > MAX_FRAGMENTS {
-            return Err(Violation::TooManyFragments);
+            return Err(WebSocketViolation::TooManyFragments);
         }
         Ok(())
     }
 
-    fn check_length(&self, extended: &[u8]) -> Result<(), Violation> {
+    fn check_length(&self, extended: &[u8]) -> Result<(), WebSocketViolation> {
         let announced = self.announced_bytes(extended);
         let shortest = match extended.len() {
             0 => 0,
@@ -205,12 +209,12 @@ impl Decoder {
             _ => 1 << 16,
         };
         if announced < shortest || announced >> 63 != 0 {
-            return Err(Violation::LengthForm);
+            return Err(WebSocketViolation::LengthForm);
         }
         // A control frame is short anyway, whatever the limit for messages is.
         let so_far = self.message.len() as u64;
         if !self.is_control() && announced + so_far > u64::from(self.max_message_bytes) {
-            return Err(Violation::TooBig);
+            return Err(WebSocketViolation::TooBig);
         }
         Ok(())
     }
@@ -238,7 +242,7 @@ impl Decoder {
         self.remaining -= taken;
     }
 
-    fn finish_frame(&mut self) -> Result<Option<Incoming>, Violation> {
+    fn finish_frame(&mut self) -> Result<Option<Incoming>, WebSocketViolation> {
         self.stage = DecodeStage::Header;
         self.header_length = 0;
         let is_last = self.header[0] & 0x80 != 0;
@@ -250,23 +254,24 @@ impl Decoder {
             _ if is_last => {
                 self.fragments = 0;
                 let text = String::from_utf8(std::mem::take(&mut self.message));
-                text.map(|text| Some(Incoming::Text(text))).map_err(|_| Violation::InvalidText)
+                text.map(|text| Some(Incoming::Text(text)))
+                    .map_err(|_| WebSocketViolation::InvalidText)
             }
             _ => Ok(None),
         }
     }
 }
 
-fn read_close(content: &[u8]) -> Result<Incoming, Violation> {
+fn read_close(content: &[u8]) -> Result<Incoming, WebSocketViolation> {
     let (code, reason) = match content {
         [] => (None, [].as_slice()),
-        [_] => return Err(Violation::ShortClose),
+        [_] => return Err(WebSocketViolation::ShortClose),
         [high, low, reason @ ..] => (Some(u16::from_be_bytes([*high, *low])), reason),
     };
     if code.is_some_and(|code| !may_close_with(code)) {
-        return Err(Violation::InvalidCloseCode);
+        return Err(WebSocketViolation::InvalidCloseCode);
     }
-    let reason = std::str::from_utf8(reason).map_err(|_| Violation::InvalidCloseReason)?;
+    let reason = std::str::from_utf8(reason).map_err(|_| WebSocketViolation::InvalidCloseReason)?;
     Ok(Incoming::Close { code, reason: reason.to_owned() })
 }
 

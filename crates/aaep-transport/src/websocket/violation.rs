@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A WebSocket rule that a peer broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Violation {
+pub enum WebSocketViolation {
     /// A client sent a frame without a mask (§5.1).
     Unmasked,
     /// A server sent a frame with a mask (§5.1).
@@ -43,7 +43,7 @@ pub enum Violation {
     TooManyMessages,
 }
 
-impl Violation {
+impl WebSocketViolation {
     /// The code of the close frame that answers it (§7.4.1).
     pub fn close_code(self) -> u16 {
         match self {
@@ -56,7 +56,7 @@ impl Violation {
     }
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for WebSocketViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unmasked => "A frame has no mask. Clients must mask every frame.",
@@ -80,4 +80,4 @@ impl fmt::Display for Violation {
     }
 }
 
-impl std::error::Error for Violation {}
+impl std::error::Error for WebSocketViolation {}

@@ -7,7 +7,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use super::{MAX_BACKLOG_BYTES, MAX_BACKLOG_PACKETS};
-use crate::packet::{Packet, Protocol};
+use crate::packet::{Protocol, WirePacket};
 
 /// The most slices in one write.
 pub(super) const MAX_SLICES: usize = 64;
@@ -23,7 +23,7 @@ const MAX_WITHDRAWN: usize = 100;
 #[derive(Debug)]
 pub(super) enum BacklogItem {
     /// A packet that many connections share.
-    Packet(Arc<Packet>),
+    Packet(Arc<WirePacket>),
     /// A control frame, a heartbeat or a final message, for this connection alone.
     Own(Box<[u8]>),
 }
@@ -37,7 +37,7 @@ impl BacklogItem {
     }
 
     /// The packet, if it carries an event.
-    fn event(&self) -> Option<&Arc<Packet>> {
+    fn event(&self) -> Option<&Arc<WirePacket>> {
         match self {
             Self::Packet(packet) if !packet.event_id().is_empty() => Some(packet),
             _ => None,
@@ -129,7 +129,7 @@ impl WriteBacklog {
 
     /// Drops all events after the first one, and returns the packet of the first one. Returns `None` if there is
     /// nothing to drop, or more than can be given back. Items that are not events stay.
-    pub(super) fn withdraw(&mut self, protocol: Protocol) -> Option<Arc<Packet>> {
+    pub(super) fn withdraw(&mut self, protocol: Protocol) -> Option<Arc<WirePacket>> {
         let mut events = self.first.iter().chain(&self.rest).filter_map(BacklogItem::event);
         let kept = Arc::clone(events.next()?);
         if !(1..=MAX_WITHDRAWN).contains(&events.count()) {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn event(id: &str, is_critical: bool) -> BacklogItem {
-        let packet = Packet::new(id, format!("{{\"{id}\":1}}"));
+        let packet = WirePacket::new(id, format!("{{\"{id}\":1}}"));
         BacklogItem::Packet(Arc::new(packet.critical(is_critical)))
     }
 

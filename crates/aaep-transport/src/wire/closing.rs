@@ -10,10 +10,10 @@ use serde_json::json;
 use super::backlog::BacklogItem;
 use super::connection::ConnectionPhase;
 use super::event_loop::EventLoop;
-use super::{MAX_CONNECTIONS, Report, Why};
+use super::{GoneReason, MAX_CONNECTIONS, WireReport};
 use crate::chunk::LAST_CHUNK;
 use crate::packet::Protocol;
-use crate::websocket::{self, Violation};
+use crate::websocket::{self, WebSocketViolation};
 
 /// The type of the message that ends a connection on wires without a close frame. It carries the code and the
 /// reason that a WebSocket would have (B.2.6).
@@ -28,7 +28,7 @@ impl EventLoop {
         code: u16,
         reason: &str,
         after_flush: bool,
-        why: Why,
+        why: GoneReason,
     ) {
         let connection = &mut self.connections[index];
         if !connection.is_open() {
@@ -72,8 +72,8 @@ impl EventLoop {
     }
 
     /// Handles a peer that broke a rule: tells it which one, and ignores it from then on.
-    pub(super) fn violate(&mut self, index: usize, violation: Violation) {
-        let why = Why::Violation(violation);
+    pub(super) fn violate(&mut self, index: usize, violation: WebSocketViolation) {
+        let why = GoneReason::Violation(violation);
         let connection = &mut self.connections[index];
         if !connection.is_open() {
             // Our own close is sent; nothing else is worth waiting for.
@@ -99,11 +99,11 @@ impl EventLoop {
             input.has_peer_closed = true;
         }
         if connection.phase == ConnectionPhase::Ended {
-            self.leave(index, Why::ClosedByPeer { code });
+            self.leave(index, GoneReason::ClosedByPeer { code });
             return;
         }
         // 1005 stands for a missing code here, so that the answering close is empty too.
-        self.end(index, code.unwrap_or(1005), "", false, Why::ClosedByPeer { code });
+        self.end(index, code.unwrap_or(1005), "", false, GoneReason::ClosedByPeer { code });
         self.tell(index);
     }
 
@@ -119,13 +119,13 @@ impl EventLoop {
             .as_ref()
             .map_or((true, false), |it| (it.is_done_reading, it.has_peer_closed));
         if has_peer_closed {
-            self.leave(index, Why::ClosedByUs);
+            self.leave(index, GoneReason::ClosedByUs);
         } else if is_done_reading {
             // The peer sees the end and closes its side. Closing ours at once, with unread bytes of the peer,
             // would make the kernel discard what the peer has not read yet.
             match connection.stream.end_writing() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                    self.leave(index, Why::Failed(error.kind()));
+                    self.leave(index, GoneReason::Failed(error.kind()));
                 }
                 _ => connection.is_blocked = connection.stream.has_unsent(),
             }
@@ -138,12 +138,12 @@ impl EventLoop {
         if let Some(why) = connection.unreported.take() {
             let connection = connection.key;
             let subscriber = self.forget_subscriber(index);
-            self.report(Report::Gone { connection, subscriber, why });
+            self.report(WireReport::Gone { connection, subscriber, why });
         }
     }
 
     /// Drops a connection. If it was ending, the earlier reason is reported, not this one.
-    pub(super) fn leave(&mut self, index: usize, why: Why) {
+    pub(super) fn leave(&mut self, index: usize, why: GoneReason) {
         let was_open = self.connections[index].is_open();
         let subscriber = self.forget_subscriber(index);
         let mut connection = self.connections.remove(index);
@@ -154,7 +154,7 @@ impl EventLoop {
         // Closed before it is reported, so that the receiver of the report finds nothing left.
         drop(connection);
         if let Some(why) = why {
-            self.report(Report::Gone { connection: key, subscriber, why });
+            self.report(WireReport::Gone { connection: key, subscriber, why });
         }
     }
 
@@ -173,11 +173,11 @@ impl EventLoop {
     fn leave_first(&mut self) {
         let Some((_, key)) = self.ending.pop_front() else { return };
         if let Some(index) = self.by_key.get(&key) {
-            self.leave(*index, Why::ClosedByUs);
+            self.leave(*index, GoneReason::ClosedByUs);
         }
     }
 
-    pub(super) fn leave_all(&mut self, why: Why) {
+    pub(super) fn leave_all(&mut self, why: GoneReason) {
         let places: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
         for index in places {
             self.leave(index, why);

@@ -6,10 +6,10 @@ use std::io::{self, IoSlice};
 
 use super::backlog::{BacklogItem, MAX_SLICES, WriteBacklog};
 use super::socket::LoopSocket;
-use super::{ConnectionKey, Why};
+use super::{ConnectionKey, GoneReason};
 use crate::framed;
 use crate::packet::Protocol;
-use crate::websocket::{self, Incoming, Role, Violation};
+use crate::websocket::{self, Incoming, Role, WebSocketViolation};
 
 pub(super) struct WireConnection {
     pub(super) stream: LoopSocket,
@@ -25,7 +25,7 @@ pub(super) struct WireConnection {
     pub(super) protocol: Protocol,
     pub(super) phase: ConnectionPhase,
     /// Why it ends, until that is reported.
-    pub(super) unreported: Option<Why>,
+    pub(super) unreported: Option<GoneReason>,
     pub(super) is_blocked: bool,
     /// The caller waits for everything to be written.
     pub(super) must_tell_written: bool,
@@ -175,15 +175,18 @@ impl PeerDecoder {
     }
 
     /// Reads from the front of `bytes` up to the end of one message.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
+    pub(super) fn next(
+        &mut self,
+        bytes: &mut &[u8],
+    ) -> Result<Option<Incoming>, WebSocketViolation> {
         match self {
             Self::WebSocket(decoder) => decoder.next(bytes),
             Self::Framed(decoder) => match decoder.next(bytes) {
                 // An empty frame is a sign of life, which needs no answer.
                 Ok(Some(text)) if text.is_empty() => Ok(Some(Incoming::Pong(Vec::new()))),
                 Ok(text) => Ok(text.map(Incoming::Text)),
-                Err(framed::Violation::TooBig) => Err(Violation::TooBig),
-                Err(framed::Violation::InvalidText) => Err(Violation::InvalidText),
+                Err(framed::FrameViolation::TooBig) => Err(WebSocketViolation::TooBig),
+                Err(framed::FrameViolation::InvalidText) => Err(WebSocketViolation::InvalidText),
             },
         }
     }

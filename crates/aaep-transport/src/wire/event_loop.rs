@@ -16,7 +16,9 @@ use super::backlog::BacklogItem;
 use super::connection::{WireConnection, WithdrawalState};
 use super::heartbeat::HeartbeatSweep;
 use super::socket::{LoopSocket, Socket};
-use super::{Command, ConnectionKey, Flow, MAX_CONNECTIONS, Report, Reports, Why, WireSettings};
+use super::{
+    Command, ConnectionKey, Flow, GoneReason, MAX_CONNECTIONS, Reports, WireReport, WireSettings,
+};
 use crate::packet::Protocol;
 use crate::{chunk, sse};
 
@@ -123,7 +125,7 @@ impl EventLoop {
         while std::mem::take(&mut self.has_more_commands) {
             self.run_commands();
         }
-        self.leave_all(Why::Stopped);
+        self.leave_all(GoneReason::Stopped);
     }
 
     /// How long to wait for the next event.
@@ -216,7 +218,7 @@ impl EventLoop {
             }
             Command::Close { connection, code, reason, after_flush } => {
                 if let Some(index) = self.by_key.get(&connection) {
-                    self.end(*index, code, &reason, after_flush, Why::ClosedByUs);
+                    self.end(*index, code, &reason, after_flush, GoneReason::ClosedByUs);
                 }
             }
             Command::Stop { grace } => self.stop(grace),
@@ -225,17 +227,17 @@ impl EventLoop {
 
     fn add(&mut self, key: ConnectionKey, socket: Socket, protocol: Protocol, read_ahead: &[u8]) {
         let refusal = match (self.stop_at, self.connections.len()) {
-            (Some(_), _) => Some(Why::Stopped),
-            (None, MAX_CONNECTIONS..) => Some(Why::Full),
+            (Some(_), _) => Some(GoneReason::Stopped),
+            (None, MAX_CONNECTIONS..) => Some(GoneReason::Full),
             _ => None,
         };
         if let Some(why) = refusal {
-            self.report(Report::Gone { connection: key, subscriber: None, why });
+            self.report(WireReport::Gone { connection: key, subscriber: None, why });
             return;
         }
         if let Some(older) = self.by_key.get(&key) {
             // Keys are unique unless the caller invented one; the newer connection counts.
-            self.leave(*older, Why::ClosedByUs);
+            self.leave(*older, GoneReason::ClosedByUs);
         }
         let index = self.connections.vacant_key();
         let is_tls = matches!(socket, Socket::Tls(_));
@@ -245,8 +247,8 @@ impl EventLoop {
         let stream = match stream {
             Ok(stream) => stream,
             Err(error) => {
-                let why = Why::Failed(error.kind());
-                self.report(Report::Gone { connection: key, subscriber: None, why });
+                let why = GoneReason::Failed(error.kind());
+                self.report(WireReport::Gone { connection: key, subscriber: None, why });
                 return;
             }
         };
@@ -270,10 +272,10 @@ impl EventLoop {
     fn attach(&mut self, connection: ConnectionKey, subscriber: u32) {
         let open = |index: &usize| self.connections[*index].is_open();
         let Some(index) = self.by_key.get(&connection).copied().filter(open) else {
-            self.report(Report::Gone {
+            self.report(WireReport::Gone {
                 connection,
                 subscriber: Some(subscriber),
-                why: Why::Unknown,
+                why: GoneReason::Unknown,
             });
             return;
         };
@@ -289,7 +291,7 @@ impl EventLoop {
         }
         self.connections[index].subscriber = Some(subscriber);
         if self.connections[index].is_blocked {
-            self.report(Report::Blocked { connection, subscriber });
+            self.report(WireReport::Blocked { connection, subscriber });
         }
     }
 
@@ -298,7 +300,7 @@ impl EventLoop {
         self.stop_at = Some(self.stop_at.map_or(at, |earlier| earlier.min(at)));
         let places: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
         for index in places {
-            self.end(index, 1001, "The hub is stopping.", true, Why::Stopped);
+            self.end(index, 1001, "The hub is stopping.", true, GoneReason::Stopped);
         }
     }
 
@@ -317,7 +319,7 @@ impl EventLoop {
         }
         if is_over && self.connections.get(index).is_some_and(|it| it.backlog.is_over()) {
             self.connections[index].stream.forget_unsent();
-            self.leave(index, Why::TooSlow);
+            self.leave(index, GoneReason::TooSlow);
         }
     }
 
@@ -335,7 +337,7 @@ impl EventLoop {
         connection.is_touched = false;
         connection.written_ms = self.now_ms;
         if let Err(error) = connection.write_out() {
-            self.leave(index, Why::Failed(error.kind()));
+            self.leave(index, GoneReason::Failed(error.kind()));
             return;
         }
         let is_blocked = connection.has_unsent();
@@ -346,13 +348,13 @@ impl EventLoop {
             && let Err(error) =
                 connection.stream.ask_writable(self.poll.registry(), Token(index), is_blocked)
         {
-            self.leave(index, Why::Failed(error.kind()));
+            self.leave(index, GoneReason::Failed(error.kind()));
             return;
         }
         let key = connection.key;
         match connection.subscriber.filter(|_| connection.is_open()) {
             Some(subscriber) if is_blocked && has_changed => {
-                self.report(Report::Blocked { connection: key, subscriber });
+                self.report(WireReport::Blocked { connection: key, subscriber });
                 if self.connections[index].backlog.has_critical_behind_others() {
                     self.withdraw(index);
                 }
@@ -363,7 +365,7 @@ impl EventLoop {
                     && connection.withdrawal != WithdrawalState::Unacknowledged =>
             {
                 connection.must_tell_written = false;
-                self.report(Report::Unblocked { connection: key, subscriber });
+                self.report(WireReport::Unblocked { connection: key, subscriber });
             }
             _ => {}
         }
@@ -381,7 +383,7 @@ impl EventLoop {
         subscriber
     }
 
-    pub(super) fn report(&mut self, report: Report) -> Flow {
+    pub(super) fn report(&mut self, report: WireReport) -> Flow {
         self.reports.report(report)
     }
 }

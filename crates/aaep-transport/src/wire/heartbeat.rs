@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::backlog::BacklogItem;
 use super::event_loop::EventLoop;
-use super::{MAX_HEARTBEAT, Why, WireSettings};
+use super::{GoneReason, MAX_HEARTBEAT, WireSettings};
 use crate::packet::Protocol;
 use crate::{chunk, sse, websocket};
 
@@ -80,7 +80,7 @@ impl EventLoop {
             && !input.is_paused
         {
             if input.unanswered_pings >= MAX_UNANSWERED_PINGS {
-                self.leave(index, Why::Silent);
+                self.leave(index, GoneReason::Silent);
                 return;
             }
             input.unanswered_pings += 1;

@@ -7,8 +7,8 @@ use std::io;
 
 use super::backlog::BacklogItem;
 use super::event_loop::EventLoop;
-use super::{Flow, MAX_DISCARDED_BYTES, Report, Why};
-use crate::websocket::{self, Incoming, Violation};
+use super::{Flow, GoneReason, MAX_DISCARDED_BYTES, WireReport};
+use crate::websocket::{self, Incoming, WebSocketViolation};
 
 /// How often one connection is read before the others have their turn.
 const MAX_READS_PER_TURN: usize = 4;
@@ -34,7 +34,7 @@ impl EventLoop {
             }
             match connection.stream.read(buffer) {
                 Ok(0) => {
-                    self.leave(index, Why::ClosedByPeer { code: None });
+                    self.leave(index, GoneReason::ClosedByPeer { code: None });
                     return false;
                 }
                 Ok(count) => {
@@ -45,7 +45,7 @@ impl EventLoop {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.leave(index, Why::Failed(error.kind()));
+                    self.leave(index, GoneReason::Failed(error.kind()));
                     return false;
                 }
             }
@@ -85,7 +85,7 @@ impl EventLoop {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         connection.discarded_bytes = connection.discarded_bytes.saturating_add(count);
         if connection.discarded_bytes > MAX_DISCARDED_BYTES {
-            self.leave(index, Why::UnexpectedBytes);
+            self.leave(index, GoneReason::UnexpectedBytes);
         }
     }
 
@@ -100,11 +100,11 @@ impl EventLoop {
                 Err(violation) => return self.violate(index, violation),
             };
             if !input.is_within_rate(self.now_ms, self.settings.max_messages_per_second) {
-                return self.violate(index, Violation::TooManyMessages);
+                return self.violate(index, WebSocketViolation::TooManyMessages);
             }
             match incoming {
                 Incoming::Text(text) if is_open => {
-                    let flow = self.report(Report::Message { connection: key, text });
+                    let flow = self.report(WireReport::Message { connection: key, text });
                     if flow == Flow::Pause {
                         return self.pause(index, bytes);
                     }

@@ -5,11 +5,11 @@
 use std::fmt;
 use std::io;
 
-use crate::websocket::Violation;
+use crate::websocket::WebSocketViolation;
 
 /// Why a connection is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum GoneReason {
     /// The peer ended it.
     ClosedByPeer {
         /// The code of its WebSocket close frame, if there was one.
@@ -24,7 +24,7 @@ pub enum Why {
     /// A WebSocket client did not answer two pings.
     Silent,
     /// A WebSocket client broke a rule.
-    Violation(Violation),
+    Violation(WebSocketViolation),
     /// A subscriber of server-sent events sent more than [`super::MAX_DISCARDED_BYTES`].
     UnexpectedBytes,
     /// The socket failed.
@@ -35,7 +35,7 @@ pub enum Why {
     Unknown,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for GoneReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClosedByPeer { code: Some(code) } => {

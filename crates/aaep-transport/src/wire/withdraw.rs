@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use super::Report;
+use super::WireReport;
 use super::backlog::BacklogItem;
 use super::connection::{WireConnection, WithdrawalState};
 use super::event_loop::EventLoop;
-use crate::packet::Packet;
+use crate::packet::WirePacket;
 
 impl EventLoop {
-    pub(super) fn deliver(&mut self, index: usize, packet: &Arc<Packet>) {
+    pub(super) fn deliver(&mut self, index: usize, packet: &Arc<WirePacket>) {
         if self.connections[index].withdrawal == WithdrawalState::Unacknowledged {
             return;
         }
@@ -35,7 +35,7 @@ impl EventLoop {
         let Some(last) = connection.backlog.withdraw(connection.protocol) else { return };
         connection.withdrawal = WithdrawalState::Unacknowledged;
         let (connection, last_event_id) = (connection.key, last.event_id().into());
-        self.report(Report::Withdrawn { connection, subscriber, last_event_id });
+        self.report(WireReport::Withdrawn { connection, subscriber, last_event_id });
     }
 
     /// Records that the caller knows what was given back: events delivered from now on are sent.
@@ -47,7 +47,7 @@ impl EventLoop {
         connection.withdrawal = WithdrawalState::Possible;
         let (key, is_free) = (connection.key, !connection.is_blocked && connection.is_open());
         if let Some(subscriber) = connection.subscriber.filter(|_| is_free) {
-            self.report(Report::Unblocked { connection: key, subscriber });
+            self.report(WireReport::Unblocked { connection: key, subscriber });
         }
     }
 }

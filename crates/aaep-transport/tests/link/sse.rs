@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep_transport::chunk;
-use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, Resume};
+use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, LinkResume};
 use aaep_transport::sse;
 use tokio::net::TcpStream;
 
@@ -98,7 +98,7 @@ async fn a_stream_that_ends_because_of_what_was_said_ends_after_the_answer() {
 #[tokio::test]
 async fn every_request_for_a_stream_says_what_it_wants_and_who_asks() {
     let producer = Producer::new().await;
-    let resume = Resume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };
+    let resume = LinkResume { subscription_id: Some("sub_1".to_owned()), last_event_id: None };
     let options = DialOptions { bearer: Some("secret".to_owned()), ..DialOptions::default() };
     let (_link, mut peer) = asking(&producer, "/", options.clone()).await;
     peer.answer("201 Created", "", ACCEPTED).await;
@@ -119,7 +119,7 @@ async fn every_request_for_a_stream_says_what_it_wants_and_who_asks() {
 #[tokio::test]
 async fn a_stream_is_resumed_without_asking_again() {
     let producer = Producer::new().await;
-    let resume = Resume {
+    let resume = LinkResume {
         subscription_id: Some("sub_1".to_owned()),
         last_event_id: Some("evt_7".to_owned()),
     };

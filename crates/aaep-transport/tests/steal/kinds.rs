@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use aaep_transport::steal::End;
-use aaep_transport::wire::{Report, Why};
+use aaep_transport::steal::ServeEnd;
+use aaep_transport::wire::{GoneReason, WireReport};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 use tokio_rustls::TlsAcceptor;
@@ -64,15 +64,15 @@ fn tls(server: &Server) -> StreamOwned<ClientConnection, TcpStream> {
 fn streams_events(server: &Server, mut client: impl Read + Write) {
     ask(&mut client, "GET /events HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(read_head(&mut client).contains("chunked"));
-    assert_eq!(server.next_end(), Ok(End::Stolen));
+    assert_eq!(server.next_end(), Ok(ServeEnd::Stolen));
     let connection = server.next_taken();
     for _ in 0..3 {
         server.send(connection, "{}");
         expect_bytes(&mut client, CHUNKED_EVENT);
     }
     drop(client);
-    let why = Why::ClosedByPeer { code: None };
-    let gone = Report::Gone { connection, subscriber: None, why };
+    let why = GoneReason::ClosedByPeer { code: None };
+    let gone = WireReport::Gone { connection, subscriber: None, why };
     assert_eq!(server.reports.recv_timeout(PATIENCE), Ok(gone));
 }
 
@@ -83,7 +83,7 @@ fn speaks_websocket(server: &Server, mut client: impl Read + Write) {
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     assert!(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
     let connection = server.next_taken();
-    let message = Report::Message { connection, text: "hi".to_owned() };
+    let message = WireReport::Message { connection, text: "hi".to_owned() };
     assert_eq!(server.reports.recv_timeout(PATIENCE), Ok(message.clone()));
     client.write_all(FRAME).expect("takes bytes");
     assert_eq!(server.reports.recv_timeout(PATIENCE), Ok(message));

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use aaep_transport::steal::{
-    End, MAX_HEADER_BYTES, MAX_HEADERS, ServeLimits, serve_connection, serve_connection_until,
+    MAX_HEADER_BYTES, MAX_HEADERS, ServeEnd, ServeLimits, serve_connection, serve_connection_until,
 };
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -71,7 +71,7 @@ async fn after_the_stop_the_answer_under_way_is_the_last_one() {
     tokio::io::AsyncWriteExt::write_all(&mut client, twice).await.expect("takes bytes");
     let until = async move { drop(stopped.await) };
     let end = serve_connection_until(served, service, ServeLimits::default(), until).await;
-    assert_eq!(end.expect("served"), End::Done);
+    assert_eq!(end.expect("served"), ServeEnd::Done);
     let mut answer = String::new();
     // What was sent and never read may reset the connection after the answer.
     let _ = client.read_to_string(&mut answer).await;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use aaep_transport::packet::{Packet, Protocol};
+use aaep_transport::packet::{Protocol, WirePacket};
 use aaep_transport::steal::{
-    End, Framing, Loot, PendingBody, Source, Stolen, Thief, serve_connection, upgraded,
+    Framing, Loot, PendingBody, ServeEnd, Source, Stolen, Thief, serve_connection, upgraded,
 };
 use aaep_transport::websocket;
 use aaep_transport::wire::{
-    Command, ConnectionKey, Flow, Report, Reports, Wire, WireHandle, WireSettings,
+    Command, ConnectionKey, Flow, Reports, Wire, WireHandle, WireReport, WireSettings,
 };
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
@@ -27,19 +27,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     pub(crate) runtime: Runtime,
     pub(crate) wire: Wire,
-    pub(crate) reports: Receiver<Report>,
+    pub(crate) reports: Receiver<WireReport>,
     /// How serving each connection ended.
-    pub(crate) ends: Receiver<Result<End, String>>,
-    ended: Sender<Result<End, String>>,
+    pub(crate) ends: Receiver<Result<ServeEnd, String>>,
+    ended: Sender<Result<ServeEnd, String>>,
     /// Each connection that a wire has taken over.
     pub(crate) taken: Receiver<ConnectionKey>,
     took: Sender<ConnectionKey>,
 }
 
-struct Recorder(Sender<Report>);
+struct Recorder(Sender<WireReport>);
 
 impl Reports for Recorder {
-    fn report(&mut self, report: Report) -> Flow {
+    fn report(&mut self, report: WireReport) -> Flow {
         let _ = self.0.send(report);
         Flow::Continue
     }
@@ -98,7 +98,7 @@ impl Server {
         self.runtime.spawn(serve(source, handle, took, ended));
     }
 
-    fn parts(&self) -> (WireHandle, Sender<ConnectionKey>, Sender<Result<End, String>>) {
+    fn parts(&self) -> (WireHandle, Sender<ConnectionKey>, Sender<Result<ServeEnd, String>>) {
         (self.wire.handle().clone(), self.took.clone(), self.ended.clone())
     }
 
@@ -112,12 +112,12 @@ impl Server {
         self.taken.recv_timeout(PATIENCE).expect("taken over")
     }
 
-    pub(crate) fn next_end(&self) -> Result<End, String> {
+    pub(crate) fn next_end(&self) -> Result<ServeEnd, String> {
         self.ends.recv_timeout(PATIENCE).expect("an end")
     }
 
     pub(crate) fn send(&self, connection: ConnectionKey, json: &'static str) {
-        let packet = Arc::new(Packet::new("evt", json));
+        let packet = Arc::new(WirePacket::new("evt", json));
         self.wire.handle().send(vec![Command::Send { connection, packet }]).expect("runs");
     }
 }
@@ -126,7 +126,7 @@ async fn serve(
     source: impl Source,
     handle: WireHandle,
     took: Sender<ConnectionKey>,
-    ended: Sender<Result<End, String>>,
+    ended: Sender<Result<ServeEnd, String>>,
 ) {
     let service = service_fn(|request| ready(Ok::<_, Infallible>(answer(request, &handle, &took))));
     let end = serve_connection(source, service).await.map_err(|error| error.to_string());

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use aaep_transport::steal::End;
-use aaep_transport::wire::{Command, Report, Why};
+use aaep_transport::steal::ServeEnd;
+use aaep_transport::wire::{Command, GoneReason, WireReport};
 
 use crate::server::*;
 
@@ -21,7 +21,7 @@ fn hyper_writes_the_head_and_the_wire_writes_the_events() {
     {
         assert!(head.contains(line), "{head}");
     }
-    assert_eq!(server.next_end(), Ok(End::Stolen), "hyper has let go");
+    assert_eq!(server.next_end(), Ok(ServeEnd::Stolen), "hyper has let go");
     let connection = server.next_taken();
     server.send(connection, "{}");
     expect_bytes(&mut client, CHUNKED_EVENT);
@@ -81,7 +81,7 @@ fn asking_only_for_the_head_takes_nothing() {
     let mut rest = String::new();
     client.read_to_string(&mut rest).expect("an end");
     assert!(rest.ends_with("hello\r\n0\r\n\r\n"), "{rest}");
-    assert_eq!(server.next_end(), Ok(End::Done));
+    assert_eq!(server.next_end(), Ok(ServeEnd::Done));
     assert!(server.taken.try_recv().is_err());
 }
 
@@ -93,10 +93,10 @@ fn a_client_that_leaves_after_it_was_taken_is_noticed() {
     read_head(&mut client);
     let connection = server.next_taken();
     drop(client);
-    let why = Why::ClosedByPeer { code: None };
+    let why = GoneReason::ClosedByPeer { code: None };
     assert_eq!(
         server.reports.recv_timeout(PATIENCE),
-        Ok(Report::Gone { connection, subscriber: None, why })
+        Ok(WireReport::Gone { connection, subscriber: None, why })
     );
 }
 

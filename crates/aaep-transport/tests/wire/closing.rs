@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Flow, Report, Socket, Why, WireSettings};
+use aaep_transport::wire::{Command, Flow, GoneReason, Socket, WireReport, WireSettings};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message};
 
@@ -26,7 +26,8 @@ fn the_codes_of_the_appendix_reach_the_client_and_its_answer_ends_it() {
         let Ok(Message::Close(Some(frame))) = client.read() else { panic!("no close") };
         assert_eq!((frame.code, frame.reason.as_str()), (CloseCode::from(code), "because"));
         assert!(matches!(client.read(), Err(Error::ConnectionClosed)), "nothing comes after");
-        let gone = Report::Gone { connection, subscriber: Some(1), why: Why::ClosedByUs };
+        let gone =
+            WireReport::Gone { connection, subscriber: Some(1), why: GoneReason::ClosedByUs };
         assert_eq!(rig.next_report(), gone);
     }
 }
@@ -36,13 +37,13 @@ fn a_clients_close_is_answered_with_its_code() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
     write(&mut client, &masked(0x88, &[0x0f, 0xa5]));
-    let why = Why::ClosedByPeer { code: Some(4005) };
-    assert_eq!(rig.next_report(), Report::Gone { connection, subscriber: Some(1), why });
+    let why = GoneReason::ClosedByPeer { code: Some(4005) };
+    assert_eq!(rig.next_report(), WireReport::Gone { connection, subscriber: Some(1), why });
     expect_bytes(&mut client, &[0x88, 2, 0x0f, 0xa5]);
     expect_end(&mut client);
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
     write(&mut client, &masked(0x88, b""));
-    assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
     expect_bytes(&mut client, &[0x88, 0]);
     expect_end(&mut client);
 }
@@ -54,7 +55,10 @@ fn a_close_that_crosses_a_close_ends_once() {
     write(&mut client, &masked(0x88, &[0x03, 0xe8]));
     rig.tell(vec![close(connection, 4000, true)]);
     let why = rig.why_gone(connection);
-    assert!(matches!(why, Why::ClosedByUs | Why::ClosedByPeer { code: Some(1000) }), "{why:?}");
+    assert!(
+        matches!(why, GoneReason::ClosedByUs | GoneReason::ClosedByPeer { code: Some(1000) }),
+        "{why:?}"
+    );
     let answer = read_exactly(&mut client, 2);
     assert_eq!(answer[0], 0x88);
     read_exactly(&mut client, usize::from(answer[1]));
@@ -70,7 +74,7 @@ fn a_message_between_our_close_and_its_answer_is_not_told() {
     expect_close(&mut client, 4000);
     write(&mut client, &masked(0x81, b"late"));
     write(&mut client, &masked(0x88, &[0x0f, 0xa0]));
-    assert!(matches!(rig.next_report(), Report::Gone { why: Why::ClosedByUs, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Gone { why: GoneReason::ClosedByUs, .. }));
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn a_client_that_does_not_answer_a_close_is_let_go() {
         let rig = Rig::with(settings(), Flow::Continue);
         let (connection, mut client) = rig.connect(protocol, 1);
         rig.tell(vec![close(connection, 4000, true)]);
-        assert_eq!(rig.why_gone(connection), Why::ClosedByUs);
+        assert_eq!(rig.why_gone(connection), GoneReason::ClosedByUs);
         client.set_nonblocking(false).expect("an option");
         let mut rest = Vec::new();
         std::io::Read::read_to_end(&mut client, &mut rest).expect("an end");
@@ -93,7 +97,7 @@ fn closing_without_flushing_keeps_frames_whole() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     let mut count = 0;
-    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { subscriber: 1, .. })) {
+    while !rig.settle().iter().any(|it| matches!(it, WireReport::Blocked { subscriber: 1, .. })) {
         rig.deliver(&large(count, 10_000), &[1]);
         count += 1;
     }
@@ -104,7 +108,7 @@ fn closing_without_flushing_keeps_frames_whole() {
     drop(client);
     assert!(text.ends_with("\"\n\n"), "the last event is cut");
     assert!(text.matches("data: ").count() <= count, "what waited was sent");
-    assert_eq!(rig.why_gone(connection), Why::ClosedByUs);
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByUs);
 }
 
 #[test]
@@ -120,7 +124,7 @@ fn stopping_writes_what_waits_and_says_goodbye() {
     rig.tell(vec![Command::Stop { grace: Duration::from_secs(2) }]);
     let (client, server) = tcp_pair();
     let late = rig.add(Socket::Tcp(server), PLAIN);
-    assert_eq!(rig.why_gone(late), Why::Stopped);
+    assert_eq!(rig.why_gone(late), GoneReason::Stopped);
     drop(client);
     for packet in &packets {
         assert_eq!(read_exactly(&mut chunked, packet.bytes(CHUNKED).len()), packet.bytes(CHUNKED));
@@ -135,8 +139,9 @@ fn stopping_writes_what_waits_and_says_goodbye() {
     assert_eq!(frame.code, CloseCode::Away);
     let handle = rig.handle().clone();
     assert!(rig.wire.join(), "the loop ended well");
-    let whys: Vec<Report> = rig.reports.iter().collect();
-    let is_stopped = |it: &&Report| matches!(it, Report::Gone { why: Why::Stopped, .. });
+    let whys: Vec<WireReport> = rig.reports.iter().collect();
+    let is_stopped =
+        |it: &&WireReport| matches!(it, WireReport::Gone { why: GoneReason::Stopped, .. });
     assert_eq!(whys.iter().filter(is_stopped).count(), 3, "{whys:?}");
     assert!(handle.send(Vec::new()).is_err(), "a stopped loop takes nothing");
     drop(stuck);
@@ -150,5 +155,5 @@ fn a_loop_that_nobody_can_tell_anything_ends() {
     assert!(rig.wire.join());
     expect_bytes(&mut client, b"0\r\n\r\n");
     expect_end(&mut client);
-    assert!(matches!(reports.recv(), Ok(Report::Gone { why: Why::Stopped, .. })));
+    assert!(matches!(reports.recv(), Ok(WireReport::Gone { why: GoneReason::Stopped, .. })));
 }

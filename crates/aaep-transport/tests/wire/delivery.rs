@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Flow, Report, Socket, Why, WireHandle, WireSettings};
+use aaep_transport::wire::{
+    Command, Flow, GoneReason, Socket, WireHandle, WireReport, WireSettings,
+};
 
 use crate::support::*;
 
@@ -82,12 +84,12 @@ fn large_messages_get_through_both_ways() {
         });
         loop {
             match rig.next_report() {
-                Report::Message { connection: from, text: came } => {
+                WireReport::Message { connection: from, text: came } => {
                     let (_websocket, sent) = client.join().expect("a client");
                     assert!(from == connection && came == sent.as_str());
                     break;
                 }
-                Report::Gone { why, .. } => panic!("{why:?}"),
+                WireReport::Gone { why, .. } => panic!("{why:?}"),
                 _ => {}
             }
         }
@@ -128,7 +130,7 @@ fn attaching_to_a_connection_that_is_not_there_is_answered() {
     rig.tell(vec![Command::Attach { connection: 12, subscriber: 7 }]);
     assert_eq!(
         rig.next_report(),
-        Report::Gone { connection: 12, subscriber: Some(7), why: Why::Unknown }
+        WireReport::Gone { connection: 12, subscriber: Some(7), why: GoneReason::Unknown }
     );
 }
 
@@ -160,7 +162,8 @@ fn a_websocket_client_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
         }
     });
     let (silent, mut dead) = rig.connect(Protocol::WebSocket, 2);
-    let gone = Report::Gone { connection: silent, subscriber: Some(2), why: Why::Silent };
+    let gone =
+        WireReport::Gone { connection: silent, subscriber: Some(2), why: GoneReason::Silent };
     assert_eq!(rig.next_report(), gone);
     expect_bytes(&mut dead, &[0x89, 0, 0x89, 0]);
     expect_end(&mut dead);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Report, Socket, Why};
+use aaep_transport::wire::{Command, GoneReason, Socket, WireReport};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
@@ -50,7 +50,7 @@ fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     let connection = rig.add(socket, CHUNKED);
     rig.tell(vec![Command::Attach { connection, subscriber: 1 }]);
     let mut packets = Vec::new();
-    while !rig.settle().iter().any(|it| matches!(it, Report::Blocked { subscriber: 1, .. })) {
+    while !rig.settle().iter().any(|it| matches!(it, WireReport::Blocked { subscriber: 1, .. })) {
         packets.push(large(packets.len(), 20_000));
         rig.deliver(packets.last().expect("just put"), &[1]);
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
@@ -58,7 +58,7 @@ fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     for packet in &packets {
         assert_eq!(read_exactly(&mut client, packet.bytes(CHUNKED).len()), packet.bytes(CHUNKED));
     }
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     rig.tell(vec![Command::Close {
         connection,
         code: 4000,
@@ -68,7 +68,7 @@ fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     expect_bytes(&mut client, b"0\r\n\r\n");
     expect_end(&mut client);
     drop(client);
-    assert_eq!(rig.why_gone(connection), Why::ClosedByUs);
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByUs);
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn messages_over_tls_are_read_and_a_cut_connection_is_noticed() {
     let (mut client, socket) = tls_pair();
     write(&mut client, &masked(0x81, b"early"));
     let connection = rig.add(socket, Protocol::WebSocket);
-    assert_eq!(rig.next_report(), Report::Message { connection, text: "early".to_owned() });
+    assert_eq!(rig.next_report(), WireReport::Message { connection, text: "early".to_owned() });
     write(&mut client, &masked(0x81, &[b'x'; 100]));
-    assert_eq!(rig.next_report(), Report::Message { connection, text: "x".repeat(100) });
+    assert_eq!(rig.next_report(), WireReport::Message { connection, text: "x".repeat(100) });
     rig.tell(vec![Command::Send { connection, packet: packet("", "{}") }]);
     expect_bytes(&mut client, b"\x81\x02{}");
     drop(client.sock.shutdown(std::net::Shutdown::Both));
-    assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn garbage_instead_of_tls_ends_the_connection() {
     let (mut client, socket) = tls_pair();
     let connection = rig.add(socket, CHUNKED);
     write(&mut client.sock, b"this is no record of TLS at all");
-    assert_eq!(rig.why_gone(connection), Why::Failed(std::io::ErrorKind::InvalidData));
+    assert_eq!(rig.why_gone(connection), GoneReason::Failed(std::io::ErrorKind::InvalidData));
     // Whatever was written before, an end follows.
     let _ = client.sock.read_to_end(&mut Vec::new());
 }

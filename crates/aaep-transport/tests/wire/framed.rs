@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use aaep_transport::Protocol;
 use aaep_transport::framed::{Framing, Messages, NoMessage};
-use aaep_transport::websocket::Violation;
-use aaep_transport::wire::{CLOSED, Command, MAX_BACKLOG_BYTES, MAX_MESSAGES_PER_SECOND, Report};
-use aaep_transport::wire::{Socket, Why, pair};
+use aaep_transport::websocket::WebSocketViolation;
+use aaep_transport::wire::{
+    CLOSED, Command, MAX_BACKLOG_BYTES, MAX_MESSAGES_PER_SECOND, WireReport,
+};
+use aaep_transport::wire::{GoneReason, Socket, pair};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::*;
@@ -32,11 +34,11 @@ fn messages_go_both_ways_whichever_framing() {
         let (connection, mut client) = rig.connect(Protocol::Framed(framing), 1);
         write(&mut client, &framed(framing, r#"{"a":1}"#));
         let text = r#"{"a":1}"#.to_owned();
-        assert_eq!(rig.next_report(), Report::Message { connection, text });
+        assert_eq!(rig.next_report(), WireReport::Message { connection, text });
         rig.deliver(&packet("evt_1", r#"{"b":2}"#), &[1]);
         expect_bytes(&mut client, &framed(framing, r#"{"b":2}"#));
         drop(client);
-        assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+        assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
     }
 }
 
@@ -53,7 +55,7 @@ fn the_end_is_said_in_a_message_and_nothing_is_heard_after_it() {
         expect_end(&mut client);
         write(&mut client, &framed(framing, "{\"late\":1}"));
         drop(client);
-        assert!(matches!(rig.next_report(), Report::Gone { why: Why::ClosedByUs, .. }));
+        assert!(matches!(rig.next_report(), WireReport::Gone { why: GoneReason::ClosedByUs, .. }));
     }
 }
 
@@ -62,14 +64,18 @@ fn who_breaks_a_rule_is_told_and_let_go() {
     let line = |text: &[u8]| (Framing::Lines, text.to_vec());
     let long = vec![b' '; (1 << 20) + 1];
     for ((framing, bytes), violation, code) in [
-        ((Framing::Length, b"\x00\x10\x00\x01".to_vec()), Violation::TooBig, 1009),
-        ((Framing::Length, b"GET / HTTP/1.1\r\n\r\n".to_vec()), Violation::TooBig, 1009),
-        ((Framing::Length, b"\x00\x00\x00\x01\xff".to_vec()), Violation::InvalidText, 1007),
-        (line(b"\xff\n"), Violation::InvalidText, 1007),
-        (line(&long), Violation::TooBig, 1009),
+        ((Framing::Length, b"\x00\x10\x00\x01".to_vec()), WebSocketViolation::TooBig, 1009),
+        ((Framing::Length, b"GET / HTTP/1.1\r\n\r\n".to_vec()), WebSocketViolation::TooBig, 1009),
+        (
+            (Framing::Length, b"\x00\x00\x00\x01\xff".to_vec()),
+            WebSocketViolation::InvalidText,
+            1007,
+        ),
+        (line(b"\xff\n"), WebSocketViolation::InvalidText, 1007),
+        (line(&long), WebSocketViolation::TooBig, 1009),
         (
             line(&b"\n".repeat(usize::from(MAX_MESSAGES_PER_SECOND) + 1)),
-            Violation::TooManyMessages,
+            WebSocketViolation::TooManyMessages,
             1008,
         ),
     ] {
@@ -77,7 +83,7 @@ fn who_breaks_a_rule_is_told_and_let_go() {
         let (connection, mut client) = rig.connect(Protocol::Framed(framing), 1);
         // It may be let go before it has sent everything.
         let _ = client.write_all(&bytes);
-        assert_eq!(rig.why_gone(connection), Why::Violation(violation));
+        assert_eq!(rig.why_gone(connection), GoneReason::Violation(violation));
         let closed = serde_json::json!({
             "type": CLOSED, "code": code, "reason": violation.to_string(),
         });
@@ -100,7 +106,7 @@ fn who_breaks_a_rule_and_goes_on_sending_is_told_all_the_same() {
             // It is let go before it has sent everything.
             let _ = writer.write_all(&bytes);
         });
-        assert_eq!(rig.why_gone(connection), Why::Violation(Violation::TooBig));
+        assert_eq!(rig.why_gone(connection), GoneReason::Violation(WebSocketViolation::TooBig));
         let mut said = vec![0; 256];
         let count = std::io::Read::read(&mut client, &mut said).expect("the last word");
         assert!(String::from_utf8_lossy(&said[..count]).contains(CLOSED), "{said:?}");
@@ -116,8 +122,8 @@ fn half_a_close_is_a_whole_one_after_what_was_said() {
         let (connection, mut client) = rig.connect(Protocol::Framed(framing), 1);
         write(&mut client, &framed(framing, "{}"));
         client.shutdown(Shutdown::Write).expect("half a close");
-        assert!(matches!(rig.next_report(), Report::Message { .. }));
-        assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+        assert!(matches!(rig.next_report(), WireReport::Message { .. }));
+        assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
         expect_end(&mut client);
     }
 }
@@ -129,12 +135,12 @@ fn one_message_may_be_longer_than_all_that_may_wait_and_two_may_not() {
         let (_, mut client) = rig.connect(Protocol::Framed(framing), 1);
         let long = large(1, 8 * MAX_BACKLOG_BYTES);
         rig.deliver(&long, &[1]);
-        assert!(matches!(rig.next_report(), Report::Blocked { .. }), "it waits, and stays");
+        assert!(matches!(rig.next_report(), WireReport::Blocked { .. }), "it waits, and stays");
         expect_bytes(&mut client, long.bytes(Protocol::Framed(framing)));
-        assert!(matches!(rig.next_report(), Report::Unblocked { .. }));
+        assert!(matches!(rig.next_report(), WireReport::Unblocked { .. }));
         let (connection, client) = rig.connect(Protocol::Framed(framing), 2);
         (0..2).for_each(|_| rig.deliver(&long, &[2]));
-        assert_eq!(rig.why_gone(connection), Why::TooSlow);
+        assert_eq!(rig.why_gone(connection), GoneReason::TooSlow);
         drop(client);
     }
 }
@@ -165,7 +171,7 @@ async fn a_pair_carries_messages_between_a_loop_and_a_task() {
     let mut messages = Messages::new(reading, Framing::Length, 1 << 20);
     writing.write_all(&framed(Framing::Length, "{\"up\":1}")).await.expect("open");
     let text = "{\"up\":1}".to_owned();
-    assert_eq!(rig.next_report(), Report::Message { connection, text });
+    assert_eq!(rig.next_report(), WireReport::Message { connection, text });
     rig.tell(vec![Command::Send { connection, packet: packet("", "{\"down\":1}") }]);
     assert_eq!(messages.next().await.expect("a message"), "{\"down\":1}");
     rig.tell(vec![close(connection, 4005)]);

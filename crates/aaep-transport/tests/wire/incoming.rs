@@ -4,14 +4,16 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::websocket::Violation;
-use aaep_transport::wire::{Command, Flow, MAX_DISCARDED_BYTES, Report, Socket, Why, WireSettings};
+use aaep_transport::websocket::WebSocketViolation;
+use aaep_transport::wire::{
+    Command, Flow, GoneReason, MAX_DISCARDED_BYTES, Socket, WireReport, WireSettings,
+};
 use socket2::SockRef;
 
 use crate::support::*;
 
-fn message(connection: u64, text: &str) -> Report {
-    Report::Message { connection, text: text.to_owned() }
+fn message(connection: u64, text: &str) -> WireReport {
+    WireReport::Message { connection, text: text.to_owned() }
 }
 
 #[test]
@@ -30,7 +32,7 @@ fn two_frames_cut_at_every_byte_are_two_messages() {
         assert_eq!(told, [message(connection, "grün")]);
         expect_bytes(&mut client, b"\x8a\x01?");
         drop(client);
-        assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+        assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
     }
 }
 
@@ -54,17 +56,21 @@ fn what_hyper_had_read_ahead_is_read_first() {
 fn broken_frames_are_answered_with_their_code_and_told_once() {
     let gibibyte = [&[0x81, 0xff][..], &(1_u64 << 30).to_be_bytes()].concat();
     for (bytes, violation, code) in [
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Violation::ReservedBits, 1002),
-        (vec![0x81, 0x01, b'x'], Violation::Unmasked, 1002),
-        (masked(0x81, b"\xff\xfe"), Violation::InvalidText, 1007),
-        (masked(0x82, b"x"), Violation::Binary, 1003),
-        (masked(0x88, &1005_u16.to_be_bytes()), Violation::InvalidCloseCode, 1002),
-        (gibibyte, Violation::TooBig, 1009),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), WebSocketViolation::ReservedBits, 1002),
+        (vec![0x81, 0x01, b'x'], WebSocketViolation::Unmasked, 1002),
+        (masked(0x81, b"\xff\xfe"), WebSocketViolation::InvalidText, 1007),
+        (masked(0x82, b"x"), WebSocketViolation::Binary, 1003),
+        (masked(0x88, &1005_u16.to_be_bytes()), WebSocketViolation::InvalidCloseCode, 1002),
+        (gibibyte, WebSocketViolation::TooBig, 1009),
     ] {
         let rig = Rig::new();
         let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
         write(&mut client, &bytes);
-        let gone = Report::Gone { connection, subscriber: Some(1), why: Why::Violation(violation) };
+        let gone = WireReport::Gone {
+            connection,
+            subscriber: Some(1),
+            why: GoneReason::Violation(violation),
+        };
         assert_eq!(rig.next_report(), gone);
         expect_close(&mut client, code);
         expect_end(&mut client);
@@ -81,7 +87,10 @@ fn a_flood_of_pings_or_messages_is_ended() {
         let rig = Rig::with(settings, Flow::Continue);
         let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
         write(&mut client, &frame.repeat(1000));
-        assert_eq!(rig.why_gone(connection), Why::Violation(Violation::TooManyMessages));
+        assert_eq!(
+            rig.why_gone(connection),
+            GoneReason::Violation(WebSocketViolation::TooManyMessages)
+        );
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).expect("an end");
         assert!(answer.len() < 500, "{} bytes of answers", answer.len());
@@ -103,7 +112,7 @@ fn reading_pauses_when_asked_and_goes_on_without_loss() {
     assert_eq!(rig.next_report(), message(connection, "three"));
     rig.tell(vec![Command::Resume { connection }]);
     drop(client);
-    assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
 }
 
 #[test]
@@ -115,7 +124,7 @@ fn a_subscriber_of_a_stream_may_say_a_little_but_not_much() {
     expect_bytes(&mut client, b"id: evt\ndata: {}\n\n");
     // The loop may let it go before all is written.
     let _ = client.write_all(&vec![b'x'; MAX_DISCARDED_BYTES as usize]);
-    assert_eq!(rig.why_gone(connection), Why::UnexpectedBytes);
+    assert_eq!(rig.why_gone(connection), GoneReason::UnexpectedBytes);
 }
 
 #[test]
@@ -124,14 +133,20 @@ fn half_closing_and_resetting_end_a_connection() {
         let rig = Rig::new();
         let (connection, client) = rig.connect(protocol, 1);
         client.shutdown(std::net::Shutdown::Write).expect("half closes");
-        let gone =
-            Report::Gone { connection, subscriber: Some(1), why: Why::ClosedByPeer { code: None } };
+        let gone = WireReport::Gone {
+            connection,
+            subscriber: Some(1),
+            why: GoneReason::ClosedByPeer { code: None },
+        };
         assert_eq!(rig.next_report(), gone);
         let (connection, client) = rig.connect(protocol, 1);
         rig.settle();
         SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("an option");
         drop(client);
-        assert_eq!(rig.why_gone(connection), Why::Failed(std::io::ErrorKind::ConnectionReset));
+        assert_eq!(
+            rig.why_gone(connection),
+            GoneReason::Failed(std::io::ErrorKind::ConnectionReset)
+        );
         rig.deliver(&packet("evt", "{}"), &[1]);
         assert_eq!(rig.settle(), []);
     }

@@ -4,29 +4,27 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use aaep_transport::wire::{Command, MAX_BACKLOG_BYTES, Report, Socket, Why};
+use aaep_transport::wire::{Command, GoneReason, MAX_BACKLOG_BYTES, Socket, WireReport};
 
 use crate::support::*;
 
 /// Delivers to a subscriber that does not read until its bytes wait, and gives what was delivered.
-fn block(rig: &Rig, subscriber: u32) -> Vec<Arc<aaep_transport::Packet>> {
+fn block(rig: &Rig, subscriber: u32) -> Vec<Arc<aaep_transport::WirePacket>> {
     let mut packets = Vec::new();
     loop {
         let packet = large(packets.len(), 10_000);
         rig.deliver(&packet, &[subscriber]);
         packets.push(packet);
-        if rig
-            .settle()
-            .iter()
-            .any(|it| matches!(it, Report::Blocked { subscriber: it, .. }  if *it == subscriber))
-        {
+        if rig.settle().iter().any(
+            |it| matches!(it, WireReport::Blocked { subscriber: it, .. }  if *it == subscriber),
+        ) {
             return packets;
         }
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
     }
 }
 
-fn read_all_of(packets: &[Arc<aaep_transport::Packet>], client: &mut impl Read) {
+fn read_all_of(packets: &[Arc<aaep_transport::WirePacket>], client: &mut impl Read) {
     for packet in packets {
         assert_eq!(read_exactly(client, packet.bytes(PLAIN).len()), packet.bytes(PLAIN));
     }
@@ -44,7 +42,7 @@ fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
     }
     assert_eq!(rig.settle(), [], "blocked is told once");
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     let last = packet("evt_last", "{}");
     rig.deliver(&last, &[1]);
     expect_bytes(&mut client, last.bytes(PLAIN));
@@ -61,10 +59,10 @@ fn the_same_holds_on_a_unix_socket() {
     for _ in 0..3 {
         let packets = block(&rig, 1);
         read_all_of(&packets, &mut client);
-        assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+        assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     }
     drop(client);
-    assert_eq!(rig.why_gone(connection), Why::ClosedByPeer { code: None });
+    assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
 }
 
 #[test]
@@ -81,12 +79,17 @@ fn a_subscriber_that_never_reads_is_let_go_and_the_others_hear_everything() {
         assert_eq!(read_exactly(&mut quick, packet.bytes(PLAIN).len()), packet.bytes(PLAIN));
         count += 1;
         waiting += packet.bytes(PLAIN).len();
-        if let Some(gone) = rig.settle().into_iter().find(|it| matches!(it, Report::Gone { .. })) {
+        if let Some(gone) =
+            rig.settle().into_iter().find(|it| matches!(it, WireReport::Gone { .. }))
+        {
             break gone;
         }
         assert!(waiting < 2 * MAX_BACKLOG_BYTES, "more waits than the bound allows");
     };
-    assert_eq!(gone, Report::Gone { connection: slow, subscriber: Some(1), why: Why::TooSlow });
+    assert_eq!(
+        gone,
+        WireReport::Gone { connection: slow, subscriber: Some(1), why: GoneReason::TooSlow }
+    );
     assert!(waiting + first.len() * 10_100 > MAX_BACKLOG_BYTES, "let go too early");
     // What it would have got is no longer held by anyone else.
     assert_eq!(Arc::strong_count(first.last().expect("at least one")), 1);
@@ -104,7 +107,7 @@ fn many_small_packets_are_bounded_as_well() {
             (0..1000).map(|_| Command::Deliver { packet: Arc::clone(&small), to: vec![1] });
         rig.tell(commands.collect());
     }
-    assert_eq!(rig.why_gone(connection), Why::TooSlow);
+    assert_eq!(rig.why_gone(connection), GoneReason::TooSlow);
 }
 
 #[test]
@@ -132,9 +135,9 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
         rig.deliver(packet, &[1]);
     }
     assert_eq!(rig.settle(), [], "nothing critical has come");
-    let critical = Arc::new(aaep_transport::Packet::new("evt_critical", "{}").critical(true));
+    let critical = Arc::new(aaep_transport::WirePacket::new("evt_critical", "{}").critical(true));
     rig.deliver(&critical, &[1]);
-    let Report::Withdrawn { connection: on, subscriber: 1, last_event_id } = rig.next_report()
+    let WireReport::Withdrawn { connection: on, subscriber: 1, last_event_id } = rig.next_report()
     else {
         panic!("nothing was given back");
     };
@@ -145,7 +148,7 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
     read_all_of(&begun, &mut client);
     assert_eq!(rig.settle(), [], "it is free, and waits until what was given back is known");
     rig.tell(vec![Command::GoOn { connection }]);
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     rig.deliver(&critical, &[1]);
     rig.deliver(&rest[0], &[1]);
     read_all_of(&[critical, Arc::clone(&rest[0])], &mut client);
@@ -160,7 +163,7 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     let answer = packet("", r#"{"answer":1}"#);
     rig.tell(vec![Command::Send { connection, packet: Arc::clone(&answer) }]);
     rig.tell(vec![Command::Withdraw { connection }]);
-    let Report::Withdrawn { subscriber: 1, last_event_id, .. } = rig.next_report() else {
+    let WireReport::Withdrawn { subscriber: 1, last_event_id, .. } = rig.next_report() else {
         panic!("nothing was given back");
     };
     let last = begun.iter().position(|it| it.event_id() == &*last_event_id).expect("a begun one");
@@ -169,7 +172,7 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     assert_eq!(rig.settle(), [], "once, and it is still full");
     read_all_of(&begun, &mut client);
     read_all_of(&[answer], &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn nothing_is_given_back_where_another_subscriber_was_heard_before() {
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
     rig.tell(vec![Command::Attach { connection, subscriber: 2 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
     assert_eq!(rig.settle(), []);
 }
 
@@ -194,7 +197,7 @@ fn nor_where_the_subscriber_before_had_left() {
         Command::Attach { connection, subscriber: 2 },
         Command::Withdraw { connection },
     ]);
-    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
     assert_eq!(rig.settle(), []);
 }
 
@@ -205,8 +208,8 @@ fn a_subscriber_that_is_attached_again_where_it_is_can_still_be_overtaken() {
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
     rig.tell(vec![Command::Attach { connection, subscriber: 1 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 1, .. }));
-    assert!(matches!(rig.next_report(), Report::Withdrawn { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Withdrawn { subscriber: 1, .. }));
 }
 
 #[test]
@@ -215,7 +218,7 @@ fn a_subscriber_attached_to_a_blocked_connection_is_told_so() {
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.tell(vec![Command::Attach { connection, subscriber: 2 }]);
-    assert!(matches!(rig.next_report(), Report::Blocked { subscriber: 2, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn whoever_asks_hears_once_that_everything_is_written() {
     let one = packet("evt_one", "{}");
     let deliver = Command::Deliver { packet: Arc::clone(&one), to: vec![1] };
     rig.tell(vec![deliver, Command::TellWhenWritten { subscriber: 1 }]);
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     rig.tell(vec![Command::TellWhenWritten { subscriber: 2 }]);
     assert_eq!(rig.settle(), [], "nobody else, and nobody who is not there");
     expect_bytes(&mut client, one.bytes(PLAIN));
@@ -239,6 +242,6 @@ fn where_something_waits_it_is_heard_when_that_is_read() {
     rig.tell(vec![Command::TellWhenWritten { subscriber: 1 }]);
     assert_eq!(rig.settle(), []);
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), Report::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
     assert_eq!(rig.settle(), [], "once");
 }

@@ -7,9 +7,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use aaep_transport::wire::{
-    Command, ConnectionKey, Flow, Report, Reports, Socket, Why, Wire, WireHandle, WireSettings,
+    Command, ConnectionKey, Flow, GoneReason, Reports, Socket, Wire, WireHandle, WireReport,
+    WireSettings,
 };
-use aaep_transport::{Packet, Protocol};
+use aaep_transport::{Protocol, WirePacket};
 use tungstenite::WebSocket;
 use tungstenite::protocol::Role;
 
@@ -21,16 +22,16 @@ pub(crate) const PLAIN: Protocol = Protocol::SsePlain { named: false };
 
 pub(crate) struct Rig {
     pub(crate) wire: Wire,
-    pub(crate) reports: Receiver<Report>,
+    pub(crate) reports: Receiver<WireReport>,
 }
 
 struct Recorder {
-    reports: Sender<Report>,
+    reports: Sender<WireReport>,
     flow: Flow,
 }
 
 impl Reports for Recorder {
-    fn report(&mut self, report: Report) -> Flow {
+    fn report(&mut self, report: WireReport) -> Flow {
         // A test that no longer listens is over.
         let _ = self.reports.send(report);
         self.flow
@@ -86,29 +87,29 @@ impl Rig {
         (connection, WebSocket::from_raw_socket(client, Role::Client, None))
     }
 
-    pub(crate) fn deliver(&self, packet: &Arc<Packet>, to: &[u32]) {
+    pub(crate) fn deliver(&self, packet: &Arc<WirePacket>, to: &[u32]) {
         self.tell(vec![Command::Deliver { packet: Arc::clone(packet), to: to.to_vec() }]);
     }
 
-    pub(crate) fn next_report(&self) -> Report {
+    pub(crate) fn next_report(&self) -> WireReport {
         self.reports.recv_timeout(PATIENCE).expect("a report")
     }
 
     /// Why the connection ended, whatever was reported before.
-    pub(crate) fn why_gone(&self, which: ConnectionKey) -> Why {
+    pub(crate) fn why_gone(&self, which: ConnectionKey) -> GoneReason {
         loop {
             match self.next_report() {
-                Report::Gone { connection, why, .. } if connection == which => return why,
+                WireReport::Gone { connection, why, .. } if connection == which => return why,
                 _ => {}
             }
         }
     }
 
     /// Waits until everything told so far has been obeyed, and gives what was reported meanwhile.
-    pub(crate) fn settle(&self) -> Vec<Report> {
+    pub(crate) fn settle(&self) -> Vec<WireReport> {
         let mark = u32::MAX;
         self.tell(vec![Command::Attach { connection: u64::MAX, subscriber: mark }]);
-        let is_mark = |report: &Report| matches!(report, Report::Gone { subscriber: Some(it), .. } if *it == mark);
+        let is_mark = |report: &WireReport| matches!(report, WireReport::Gone { subscriber: Some(it), .. } if *it == mark);
         std::iter::from_fn(|| Some(self.next_report())).take_while(|it| !is_mark(it)).collect()
     }
 }
@@ -120,12 +121,12 @@ pub(crate) fn tcp_pair() -> (TcpStream, TcpStream) {
     (client, listener.accept().expect("accepts").0)
 }
 
-pub(crate) fn packet(id: &str, json: &str) -> Arc<Packet> {
-    Arc::new(Packet::new(id, json.to_owned()))
+pub(crate) fn packet(id: &str, json: &str) -> Arc<WirePacket> {
+    Arc::new(WirePacket::new(id, json.to_owned()))
 }
 
 /// A packet of about so many bytes.
-pub(crate) fn large(id: usize, bytes: usize) -> Arc<Packet> {
+pub(crate) fn large(id: usize, bytes: usize) -> Arc<WirePacket> {
     packet(&format!("evt_{id}"), &format!("\"{}\"", "x".repeat(bytes)))
 }
 

@@ -12,7 +12,7 @@ pub const MAX_ADDRESS_BYTES: usize = 2048;
 
 /// An absolute http or https address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct HttpAddress {
     is_https: bool,
     /// Lower case; an IPv6 address without its brackets.
     host: String,
@@ -53,7 +53,7 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-impl Address {
+impl HttpAddress {
     /// Parses an absolute address. A fragment is dropped, because it is never sent.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         if text.len() > MAX_ADDRESS_BYTES {
@@ -83,17 +83,21 @@ impl Address {
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Address { is_https, host: host.to_ascii_lowercase(), port, path })
+        Ok(HttpAddress { is_https, host: host.to_ascii_lowercase(), port, path })
     }
 
     /// Parses an address, or a host alone, to which `path` is added. A host without a scheme uses https, this
     /// machine itself uses http.
     pub fn parse_or_host(text: &str, path: &str) -> Result<Self, AddressError> {
         let mut address = if text.contains("://") {
-            Address::parse(text)?
+            HttpAddress::parse(text)?
         } else {
-            let plain = Address::parse(&format!("http://{text}"))?;
-            if plain.is_loopback() { plain } else { Address::parse(&format!("https://{text}"))? }
+            let plain = HttpAddress::parse(&format!("http://{text}"))?;
+            if plain.is_loopback() {
+                plain
+            } else {
+                HttpAddress::parse(&format!("https://{text}"))?
+            }
         };
         if address.path == "/" {
             path.clone_into(&mut address.path);
@@ -143,11 +147,11 @@ impl Address {
     }
 
     /// The target of a redirect from here, if it stays within the same origin.
-    pub(super) fn redirect(&self, location: &str) -> Result<Address, FetchError> {
+    pub(super) fn redirect(&self, location: &str) -> Result<HttpAddress, FetchError> {
         let to = if location.starts_with('/') && !location.starts_with("//") {
-            Address::parse(&format!("{}{location}", self.origin()))
+            HttpAddress::parse(&format!("{}{location}", self.origin()))
         } else {
-            Address::parse(location)
+            HttpAddress::parse(location)
         };
         match to {
             Ok(to) if to.origin() == self.origin() => Ok(to),
@@ -156,7 +160,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.path)
     }
@@ -178,7 +182,7 @@ mod tests {
             ("[::1]:8080", "http://[::1]:8080/m"),
             ("http://example.org", "http://example.org/m"),
         ] {
-            let address = Address::parse_or_host(text, "/m").expect(text);
+            let address = HttpAddress::parse_or_host(text, "/m").expect(text);
             assert_eq!(address.to_string(), expected);
         }
     }
@@ -195,10 +199,10 @@ mod tests {
             ("https://exa mple.org/", AddressError::Form),
             ("https://example.org/\r\nX: y", AddressError::Form),
         ] {
-            assert_eq!(Address::parse(text), Err(expected), "{text:?}");
+            assert_eq!(HttpAddress::parse(text), Err(expected), "{text:?}");
         }
         let long = format!("https://example.org/{}", "a".repeat(MAX_ADDRESS_BYTES));
-        assert_eq!(Address::parse(&long), Err(AddressError::Form));
+        assert_eq!(HttpAddress::parse(&long), Err(AddressError::Form));
     }
 
     #[test]
@@ -206,13 +210,13 @@ mod tests {
         for text in
             ["http://localhost.example.org/", "http://127.0.0.1.example.org/", "http://10.0.0.1/"]
         {
-            assert!(!Address::parse(text).expect(text).is_loopback(), "{text}");
+            assert!(!HttpAddress::parse(text).expect(text).is_loopback(), "{text}");
         }
     }
 
     #[test]
     fn a_redirect_stays_with_its_origin() {
-        let from = Address::parse("https://example.org/a").expect("an address");
+        let from = HttpAddress::parse("https://example.org/a").expect("an address");
         assert_eq!(from.redirect("/b?c").expect("same").to_string(), "https://example.org/b?c");
         assert!(from.redirect("https://EXAMPLE.org:443/b").is_ok());
         for to in [

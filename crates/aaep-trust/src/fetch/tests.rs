@@ -29,7 +29,7 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> String {
 
 /// A server on this machine that gives each client the next answer and closes. It returns the requests that it
 /// received when it ends.
-async fn serve(answers: Vec<Vec<u8>>) -> (Address, tokio::task::JoinHandle<Vec<String>>) {
+async fn serve(answers: Vec<Vec<u8>>) -> (HttpAddress, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let served = tokio::spawn(async move {
@@ -42,11 +42,11 @@ async fn serve(answers: Vec<Vec<u8>>) -> (Address, tokio::task::JoinHandle<Vec<S
         }
         requests
     });
-    (Address::parse(&format!("http://127.0.0.1:{port}/start")).expect("an address"), served)
+    (HttpAddress::parse(&format!("http://127.0.0.1:{port}/start")).expect("an address"), served)
 }
 
 fn asked() -> Request<String> {
-    let address = Address::parse("http://127.0.0.1/x").expect("an address");
+    let address = HttpAddress::parse("http://127.0.0.1/x").expect("an address");
     request(&address, "application/json").expect("a request")
 }
 
@@ -153,7 +153,7 @@ async fn redirects_are_followed_within_the_origin_and_not_for_ever() {
 
 #[tokio::test]
 async fn plain_http_does_not_leave_this_machine() {
-    let address = Address::parse("http://192.0.2.1/").expect("an address");
+    let address = HttpAddress::parse("http://192.0.2.1/").expect("an address");
     let result = Client::new().get(&address, "*/*").await;
     assert!(matches!(result, Err(FetchError::PlainHttp(_))), "{result:?}");
 }
@@ -198,14 +198,14 @@ async fn serve_tls(name: &str, answers: Vec<Vec<u8>>) -> (u16, RootCertStore) {
 async fn tls_is_taken_from_whom_the_roots_vouch_for_and_from_nobody_else() {
     let answers = vec![document(b"{}"); 3];
     let (port, roots) = serve_tls("localhost", answers).await;
-    let address = Address::parse(&format!("https://localhost:{port}/")).expect("an address");
+    let address = HttpAddress::parse(&format!("https://localhost:{port}/")).expect("an address");
     let client = Client::new().with_roots(roots.clone());
     assert_eq!(&client.get(&address, "*/*").await.expect("a document")[..], b"{}");
     let (_, strangers) = serve_tls("localhost", Vec::new()).await;
     let result = Client::new().with_roots(strangers).get(&address, "*/*").await;
     assert!(matches!(result, Err(FetchError::Tls(_))), "{result:?}");
     let (port, roots) = serve_tls("elsewhere.example", vec![document(b"{}")]).await;
-    let address = Address::parse(&format!("https://localhost:{port}/")).expect("an address");
+    let address = HttpAddress::parse(&format!("https://localhost:{port}/")).expect("an address");
     let result = Client::new().with_roots(roots).get(&address, "*/*").await;
     assert!(matches!(result, Err(FetchError::Tls(_))), "{result:?}");
 }
@@ -214,7 +214,7 @@ async fn tls_is_taken_from_whom_the_roots_vouch_for_and_from_nobody_else() {
 async fn a_redirect_from_tls_to_plain_http_is_refused() {
     let away = b"HTTP/1.1 301 Moved\r\nlocation: http://localhost/\r\n\r\n".to_vec();
     let (port, roots) = serve_tls("localhost", vec![away]).await;
-    let address = Address::parse(&format!("https://localhost:{port}/")).expect("an address");
+    let address = HttpAddress::parse(&format!("https://localhost:{port}/")).expect("an address");
     let result = Client::new().with_roots(roots).get(&address, "*/*").await;
     assert!(matches!(result, Err(FetchError::RedirectElsewhere(_))), "{result:?}");
 }

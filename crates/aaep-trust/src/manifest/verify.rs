@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::jws::ParsedJws;
 use super::{data_of, member};
-use crate::fetch::Address;
+use crate::fetch::HttpAddress;
 use crate::keys::{Algorithm, Jwks, Thumbprint};
 use crate::quoted;
 use crate::strict_json::{self, NotStrict};
@@ -34,7 +34,7 @@ pub struct Expected<'e> {
 
 /// A manifest whose signature was verified.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verified {
+pub struct VerifiedManifest {
     /// The producer's name for the key that signed.
     pub kid: String,
     /// The thumbprint of that key.
@@ -55,7 +55,7 @@ pub fn verify(
     keys: &Jwks,
     expected: &Expected<'_>,
     now_unix_ms: i64,
-) -> Result<Verified, VerifyError> {
+) -> Result<VerifiedManifest, VerifyError> {
     Unverified::parse(bytes)?.verify(keys, expected, now_unix_ms)
 }
 
@@ -100,7 +100,7 @@ impl Unverified {
         keys: &Jwks,
         expected: &Expected<'_>,
         now_unix_ms: i64,
-    ) -> Result<Verified, VerifyError> {
+    ) -> Result<VerifiedManifest, VerifyError> {
         let jwk = keys
             .find(&self.jws.kid)
             .ok_or_else(|| VerifyError::UnknownKid(self.jws.kid.clone()))?;
@@ -130,7 +130,7 @@ impl Unverified {
         if let Some(expired_unix_ms) = expires_unix_ms.filter(|at| *at <= now_unix_ms) {
             return Err(VerifyError::Expired { expired_unix_ms });
         }
-        Ok(Verified {
+        Ok(VerifiedManifest {
             kid: self.jws.kid,
             thumbprint,
             algorithm: self.jws.algorithm,
@@ -188,7 +188,7 @@ fn check_issuer(manifest: &Manifest, expected: &Expected<'_>) -> Result<(), Veri
     let home = data_of(manifest).and_then(|data| data.get(member::MANIFEST_URI));
     let (Some(home), Some(origin)) = (home, expected.origin) else { return Ok(()) };
     let home = home.as_str().unwrap_or_default();
-    let belongs_here = Address::parse(home).is_ok_and(|address| address.origin() == origin);
+    let belongs_here = HttpAddress::parse(home).is_ok_and(|address| address.origin() == origin);
     if belongs_here {
         Ok(())
     } else {

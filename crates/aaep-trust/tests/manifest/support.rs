@@ -5,8 +5,8 @@ use std::time::Duration;
 use aaep::{Capabilities, LanguageTag, Manifest, Uri};
 use aaep_trust::keys::{Algorithm, Jwks, PublicKey, SigningAlgorithm, SigningKey, Thumbprint};
 use aaep_trust::manifest::{
-    self, Endpoint, Expected, ManifestDescription, SignedManifest, SigningReference, Verified,
-    VerifyError,
+    self, Endpoint, Expected, ManifestDescription, SignedManifest, SigningReference,
+    VerifiedManifest, VerifyError,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -87,7 +87,7 @@ pub(crate) fn document(signed: &SignedManifest) -> Value {
     serde_json::to_value(&signed.document).expect("JSON")
 }
 
-pub(crate) fn verify(bytes: &[u8], keys: &Jwks) -> Result<Verified, VerifyError> {
+pub(crate) fn verify(bytes: &[u8], keys: &Jwks) -> Result<VerifiedManifest, VerifyError> {
     let expected = Expected { origin: Some(ORIGIN), ..Expected::default() };
     manifest::verify(bytes, keys, &expected, NOW)
 }
@@ -96,7 +96,7 @@ pub(crate) fn verify_pinned(
     bytes: &[u8],
     keys: &Jwks,
     pins: &[Thumbprint],
-) -> Result<Verified, VerifyError> {
+) -> Result<VerifiedManifest, VerifyError> {
     let expected = Expected { origin: Some(ORIGIN), pins, ..Expected::default() };
     manifest::verify(bytes, keys, &expected, NOW)
 }

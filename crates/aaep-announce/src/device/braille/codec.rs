@@ -14,7 +14,7 @@ pub const VERSIONS: [u32; 2] = [7, 8];
 
 /// A packet from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Packet {
+pub enum BrlapiPacket {
     /// The protocol version of the server.
     Version(u32),
     /// The authorization methods that the server accepts.
@@ -101,7 +101,7 @@ impl Packets {
     }
 
     /// The next complete packet, if there is one. After an error there are no more.
-    pub fn next_packet(&mut self) -> Result<Option<Packet>, NoPacket> {
+    pub fn next_packet(&mut self) -> Result<Option<BrlapiPacket>, NoPacket> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some((size, rest)) = number(rest) else { return Ok(None) };
         let size =
@@ -120,17 +120,17 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*number), rest))
 }
 
-fn read(kind: u32, body: &[u8]) -> Option<Packet> {
+fn read(kind: u32, body: &[u8]) -> Option<BrlapiPacket> {
     let first = number(body).map(|(number, _)| number);
     Some(match u8::try_from(kind).unwrap_or_default() {
-        b'v' => Packet::Version(first?),
-        b'a' => Packet::Authorization(numbers(body)),
-        b's' => Packet::Cells(cells(body)?),
-        b'A' => Packet::Done,
-        b'e' => Packet::Refused(first?),
-        b'E' => Packet::Exception(first?),
-        b'k' => Packet::Key(key(u64::from_be_bytes(body.try_into().ok()?))),
-        _ => Packet::Other(kind),
+        b'v' => BrlapiPacket::Version(first?),
+        b'a' => BrlapiPacket::Authorization(numbers(body)),
+        b's' => BrlapiPacket::Cells(cells(body)?),
+        b'A' => BrlapiPacket::Done,
+        b'e' => BrlapiPacket::Refused(first?),
+        b'E' => BrlapiPacket::Exception(first?),
+        b'k' => BrlapiPacket::Key(key(u64::from_be_bytes(body.try_into().ok()?))),
+        _ => BrlapiPacket::Other(kind),
     })
 }
 
@@ -239,7 +239,7 @@ fn cell(c: char) -> char {
 mod tests {
     use super::*;
 
-    fn packets(pieces: &[&[u8]]) -> Result<Vec<Packet>, NoPacket> {
+    fn packets(pieces: &[&[u8]]) -> Result<Vec<BrlapiPacket>, NoPacket> {
         let (mut packets, mut all) = (Packets::default(), Vec::new());
         for piece in pieces {
             packets.push(piece);
@@ -267,13 +267,13 @@ mod tests {
         ]
         .concat();
         let expected = [
-            Packet::Version(8),
-            Packet::Authorization(vec![NONE, KEY]),
-            Packet::Cells(40),
-            Packet::Done,
-            Packet::Key(Key::Cell(7)),
-            Packet::Refused(5),
-            Packet::Other(u32::from(b'?')),
+            BrlapiPacket::Version(8),
+            BrlapiPacket::Authorization(vec![NONE, KEY]),
+            BrlapiPacket::Cells(40),
+            BrlapiPacket::Done,
+            BrlapiPacket::Key(Key::Cell(7)),
+            BrlapiPacket::Refused(5),
+            BrlapiPacket::Other(u32::from(b'?')),
         ];
         for cut in 0..=whole.len() {
             let (one, two) = whole.split_at(cut);
@@ -300,7 +300,11 @@ mod tests {
             (0, Key::Other),
             (u64::MAX, Key::Other),
         ] {
-            assert_eq!(packets(&[&key_packet(code)]), Ok(vec![Packet::Key(expected)]), "{code:x}");
+            assert_eq!(
+                packets(&[&key_packet(code)]),
+                Ok(vec![BrlapiPacket::Key(expected)]),
+                "{code:x}"
+            );
         }
     }
 
@@ -314,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_display_of_absurd_size_is_cut_to_what_can_be_written() {
-        assert_eq!(packets(&[&packet(b's', &[0xff; 8])]), Ok(vec![Packet::Cells(MAX_CELLS)]));
+        assert_eq!(packets(&[&packet(b's', &[0xff; 8])]), Ok(vec![BrlapiPacket::Cells(MAX_CELLS)]));
     }
 
     #[test]

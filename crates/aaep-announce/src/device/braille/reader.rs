@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::codec::Key;
 use super::pages::{BraillePage, pages};
-use crate::utterance::{self, Choice, Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{self, Choice, DeviceReport, Order, Utterance, UtteranceId, Weight};
 
 /// The most open questions. This is more than a person can keep in mind.
 const MAX_OPEN_QUESTIONS: usize = 32;
@@ -172,7 +172,7 @@ impl BrailleReader {
     }
 
     /// The content with this version is on the display from now on.
-    pub(super) fn is_shown(&mut self, now: Instant, version: u64, reports: &mut Vec<Report>) {
+    pub(super) fn is_shown(&mut self, now: Instant, version: u64, reports: &mut Vec<DeviceReport>) {
         if version != self.version {
             return;
         }
@@ -181,7 +181,7 @@ impl BrailleReader {
         let pace = self.pace;
         let Some(item) = self.item_mut() else { return };
         if !std::mem::replace(&mut item.has_begun, true) && !item.is_over() {
-            reports.push(Report::Began(item.id));
+            reports.push(DeviceReport::Began(item.id));
         }
         if !item.is_over() && (!item.is_question() || item.until.is_none()) {
             item.until = item.time(pace).map(|time| now + time);
@@ -193,7 +193,7 @@ impl BrailleReader {
         now: Instant,
         order: Order,
         words: String,
-        reports: &mut Vec<Report>,
+        reports: &mut Vec<DeviceReport>,
     ) {
         match order {
             Order::Say(utterance) => self.say(now, utterance, words, reports),
@@ -205,7 +205,7 @@ impl BrailleReader {
     }
 
     /// Changes the pace. A speech rate means nothing here.
-    fn pace(&mut self, wanted: utterance::Pace, reports: &mut Vec<Report>) {
+    fn pace(&mut self, wanted: utterance::Pace, reports: &mut Vec<DeviceReport>) {
         let Some(before) = self.pace.cells_per_second else { return };
         let step = (before / PACE_STEP).max(1);
         let after = match wanted {
@@ -216,7 +216,7 @@ impl BrailleReader {
         let after = after.clamp(1, MAX_CELLS_PER_SECOND);
         self.pace.cells_per_second = Some(after);
         let percent = u32::from(after) * 100 / u32::from(before.max(1));
-        reports.push(Report::Paced { wanted, percent });
+        reports.push(DeviceReport::Paced { wanted, percent });
     }
 
     fn say(
@@ -224,13 +224,13 @@ impl BrailleReader {
         now: Instant,
         utterance: Utterance,
         words: String,
-        reports: &mut Vec<Report>,
+        reports: &mut Vec<DeviceReport>,
     ) {
         let is_critical = utterance.weight == Weight::Critical;
         let is_question = !utterance.choices.is_empty();
         let is_full = is_question && self.questions.len() >= MAX_OPEN_QUESTIONS;
         if is_full || !(is_critical || is_question || self.is_free(now)) {
-            reports.push(Report::Cut(utterance.id));
+            reports.push(DeviceReport::Cut(utterance.id));
             return;
         }
         self.withdraw(utterance.id, reports);
@@ -271,7 +271,7 @@ impl BrailleReader {
     }
 
     /// Removes the words that are not a question, and goes back to the question below them.
-    fn drop_text(&mut self, reports: &mut Vec<Report>) {
+    fn drop_text(&mut self, reports: &mut Vec<DeviceReport>) {
         if let Some(mut item) = self.text.take() {
             cut(&mut item, reports);
             self.come_back();
@@ -286,14 +286,14 @@ impl BrailleReader {
         self.changed();
     }
 
-    fn stop(&mut self, reports: &mut Vec<Report>) {
+    fn stop(&mut self, reports: &mut Vec<DeviceReport>) {
         self.drop_text(reports);
         if let Some(item) = self.questions.last_mut() {
             cut(item, reports);
         }
     }
 
-    fn withdraw(&mut self, id: UtteranceId, reports: &mut Vec<Report>) {
+    fn withdraw(&mut self, id: UtteranceId, reports: &mut Vec<DeviceReport>) {
         let Some(at) = self.questions.iter().position(|it| it.id == id) else { return };
         let was_shown = self.text.is_none() && at + 1 == self.questions.len();
         let mut item = self.questions.remove(at);
@@ -304,7 +304,7 @@ impl BrailleReader {
     }
 
     /// A key was pressed.
-    pub(super) fn key(&mut self, now: Instant, key: Key, reports: &mut Vec<Report>) {
+    pub(super) fn key(&mut self, now: Instant, key: Key, reports: &mut Vec<DeviceReport>) {
         let Some(shown) = self.shown else { return };
         self.last_key = Some(now);
         match key {
@@ -313,17 +313,17 @@ impl BrailleReader {
             Key::Cell(cell) if now.saturating_duration_since(shown) >= self.pace.least_look => {
                 self.choose(cell, reports);
             }
-            Key::Again => reports.push(Report::Repeat),
-            Key::Before => reports.push(Report::Back),
+            Key::Again => reports.push(DeviceReport::Repeat),
+            Key::Before => reports.push(DeviceReport::Back),
             Key::MoreTime => {
                 let question = self.questions.last().filter(|_| self.text.is_none());
-                reports.extend(question.map(|it| Report::MoreTime(it.id)));
+                reports.extend(question.map(|it| DeviceReport::MoreTime(it.id)));
             }
             Key::Cell(_) | Key::Other => {}
         }
     }
 
-    fn go_on(&mut self, is_by_hand: bool, reports: &mut Vec<Report>) {
+    fn go_on(&mut self, is_by_hand: bool, reports: &mut Vec<DeviceReport>) {
         let Some(item) = self.item_mut() else { return };
         item.is_by_hand |= is_by_hand;
         if item.at + 1 < item.pages.len() {
@@ -347,16 +347,16 @@ impl BrailleReader {
         }
     }
 
-    fn choose(&mut self, cell: usize, reports: &mut Vec<Report>) {
+    fn choose(&mut self, cell: usize, reports: &mut Vec<DeviceReport>) {
         if self.text.is_some() {
             return;
         }
         let Some(item) = self.questions.last_mut() else { return };
         let Some(choice) = item.page().and_then(|page| page.choice_at(cell)) else {
-            return reports.push(Report::NoChoice(item.id));
+            return reports.push(DeviceReport::NoChoice(item.id));
         };
         end(item, reports);
-        reports.push(Report::Chosen(item.id, choice));
+        reports.push(DeviceReport::Chosen(item.id, choice));
         self.questions.pop();
         self.come_back();
     }
@@ -367,7 +367,7 @@ impl BrailleReader {
     }
 
     /// Processes the passing of time.
-    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<DeviceReport>) {
         if self.due().is_none_or(|due| due > now) {
             return;
         }
@@ -379,7 +379,7 @@ impl BrailleReader {
     }
 
     /// The display is gone. Current words are cut; questions stay open and come back with the display.
-    pub(super) fn lost(&mut self, reports: &mut Vec<Report>) {
+    pub(super) fn lost(&mut self, reports: &mut Vec<DeviceReport>) {
         if let Some(mut item) = self.text.take() {
             cut(&mut item, reports);
         }
@@ -391,23 +391,23 @@ impl BrailleReader {
 }
 
 /// The person has read the utterance to its end, perhaps after its time was over.
-fn end(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
+fn end(item: &mut DisplayedUtterance, reports: &mut Vec<DeviceReport>) {
     if std::mem::replace(&mut item.stage, ReadingStage::Read) != ReadingStage::Read {
-        reports.push(Report::Ended(item.id));
+        reports.push(DeviceReport::Ended(item.id));
     }
 }
 
 /// The time of the utterance is over.
-fn shown(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
+fn shown(item: &mut DisplayedUtterance, reports: &mut Vec<DeviceReport>) {
     if !item.is_over() {
         item.stage = ReadingStage::Over;
-        reports.push(Report::Shown(item.id));
+        reports.push(DeviceReport::Shown(item.id));
     }
 }
 
-fn cut(item: &mut DisplayedUtterance, reports: &mut Vec<Report>) {
+fn cut(item: &mut DisplayedUtterance, reports: &mut Vec<DeviceReport>) {
     if !item.is_over() {
         item.stage = ReadingStage::Over;
-        reports.push(Report::Cut(item.id));
+        reports.push(DeviceReport::Cut(item.id));
     }
 }

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::Settings;
-use super::codec::{self, Packet, Packets};
+use super::codec::{self, BrlapiPacket, Packets};
 use super::contract::BrailleContraction;
 use super::pages::{flatten, shortened};
 use super::reader::{BrailleReader, ReadingPace};
 use crate::device::client::{ConversationOutput, ServerConversation};
 use crate::device::plain::one_line;
 use crate::english::devices;
-use crate::utterance::{Kind, Order, Report};
+use crate::utterance::{DeviceReport, Order, UtteranceKind};
 
 /// How often the size of a missing display is requested.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -101,45 +101,49 @@ impl BrailleConversation {
     fn take(
         &mut self,
         now: Instant,
-        packet: &Packet,
+        packet: &BrlapiPacket,
         out: &mut ConversationOutput,
     ) -> Result<(), String> {
         let asked = self.asked.map(|(asked, _)| asked);
         match (packet, asked) {
-            (Packet::Key(key), _) => self.reader.key(now, *key, &mut out.reports),
-            (Packet::Other(_), _) => {}
-            (Packet::Version(version), Some(BrailleRequest::Version)) => {
+            (BrlapiPacket::Key(key), _) => self.reader.key(now, *key, &mut out.reports),
+            (BrlapiPacket::Other(_), _) => {}
+            (BrlapiPacket::Version(version), Some(BrailleRequest::Version)) => {
                 if !codec::VERSIONS.contains(version) {
                     return Err(devices::braille::unknown_version(*version));
                 }
                 self.ask(now, BrailleRequest::Authorization, &codec::version(*version), out);
             }
-            (Packet::Authorization(ways), Some(BrailleRequest::Authorization)) => {
+            (BrlapiPacket::Authorization(ways), Some(BrailleRequest::Authorization)) => {
                 self.authorize(now, ways, out)?;
             }
-            (Packet::Done, Some(BrailleRequest::ToTakeKey)) => {
+            (BrlapiPacket::Done, Some(BrailleRequest::ToTakeKey)) => {
                 self.ask(now, BrailleRequest::Cells, &codec::ask_cells(), out);
             }
-            (Packet::Cells(cells), Some(BrailleRequest::Cells)) => self.greeted(now, *cells, out),
-            (Packet::Done, Some(BrailleRequest::ToEnter)) => {
+            (BrlapiPacket::Cells(cells), Some(BrailleRequest::Cells)) => {
+                self.greeted(now, *cells, out);
+            }
+            (BrlapiPacket::Done, Some(BrailleRequest::ToEnter)) => {
                 self.is_in_terminal = true;
                 self.ask(now, BrailleRequest::ToIgnoreKeys, &codec::ignore_all_keys(), out);
             }
-            (Packet::Done, Some(BrailleRequest::ToIgnoreKeys)) => {
+            (BrlapiPacket::Done, Some(BrailleRequest::ToIgnoreKeys)) => {
                 self.ask(now, BrailleRequest::ToTakeOurKeys, &codec::accept_our_keys(), out);
             }
-            (Packet::Cells(0), Some(BrailleRequest::Written(_))) => {
+            (BrlapiPacket::Cells(0), Some(BrailleRequest::Written(_))) => {
                 return Err(devices::braille::DISPLAY_IS_GONE.to_owned());
             }
-            (Packet::Cells(cells), Some(BrailleRequest::Written(version))) => {
+            (BrlapiPacket::Cells(cells), Some(BrailleRequest::Written(version))) => {
                 self.asked = None;
                 self.reader.resize(*cells);
                 self.reader.is_shown(now, version, &mut out.reports);
             }
-            (Packet::Done, Some(BrailleRequest::ToTakeOurKeys | BrailleRequest::ToLeave)) => {
-                self.asked = None
+            (BrlapiPacket::Done, Some(BrailleRequest::ToTakeOurKeys | BrailleRequest::ToLeave)) => {
+                self.asked = None;
             }
-            (Packet::Refused(_) | Packet::Exception(_), _) => return Err(refused(asked)),
+            (BrlapiPacket::Refused(_) | BrlapiPacket::Exception(_), _) => {
+                return Err(refused(asked));
+            }
             _ => return Err(devices::braille::UNEXPECTED_ANSWER.to_owned()),
         }
         Ok(())
@@ -207,12 +211,12 @@ impl BrailleConversation {
     fn prepare(&mut self, order: &mut Order, out: &mut ConversationOutput) -> String {
         let Order::Say(utterance) = order else { return String::new() };
         let words = flatten(utterance);
-        if utterance.kind == Kind::Question {
+        if utterance.kind == UtteranceKind::Question {
             return words;
         }
         if let Cow::Owned(shortened) = shortened(&words) {
             let (words, notice) = self.contraction.contract(shortened, utterance.language.as_ref());
-            out.reports.extend(notice.map(Report::Notice));
+            out.reports.extend(notice.map(DeviceReport::Notice));
             return words;
         }
         // Each part uses the table of its own language.
@@ -220,7 +224,7 @@ impl BrailleConversation {
         for part in utterance.language_runs() {
             let part_words = one_line(&part.words);
             let (cells, notice) = self.contraction.contract(part_words, part.language.as_ref());
-            out.reports.extend(notice.map(Report::Notice));
+            out.reports.extend(notice.map(DeviceReport::Notice));
             shown.push(cells);
         }
         shown.join(" ")

@@ -13,7 +13,7 @@ use super::Settings;
 use crate::announcer::AskNumber;
 use crate::device::plain::one_line;
 use crate::english::devices;
-use crate::utterance::{Order, Report, Utterance, UtteranceId, Weight};
+use crate::utterance::{DeviceReport, Order, Utterance, UtteranceId, Weight};
 use crate::words::{split, spoken};
 
 /// The shortest time between two announcements.
@@ -123,7 +123,12 @@ impl AccessibleBoard {
     }
 
     /// Carries out an order.
-    pub(super) fn take_order(&mut self, now: Instant, order: Order, reports: &mut Vec<Report>) {
+    pub(super) fn take_order(
+        &mut self,
+        now: Instant,
+        order: Order,
+        reports: &mut Vec<DeviceReport>,
+    ) {
         match order {
             Order::Say(utterance) => self.say(now, &utterance, reports),
             // Only the person can stop the screen reader; the rest is not announced.
@@ -134,7 +139,7 @@ impl AccessibleBoard {
         }
     }
 
-    fn say(&mut self, now: Instant, utterance: &Utterance, reports: &mut Vec<Report>) {
+    fn say(&mut self, now: Instant, utterance: &Utterance, reports: &mut Vec<DeviceReport>) {
         self.cut(reports);
         let region = LiveRegion {
             words: one_line(&utterance.words),
@@ -142,7 +147,7 @@ impl AccessibleBoard {
             is_right_to_left: utterance.is_right_to_left,
         };
         if !utterance.choices.is_empty() && !self.put(now, utterance, &region) {
-            reports.push(Report::Cut(utterance.id));
+            reports.push(DeviceReport::Cut(utterance.id));
             return;
         }
         let (id, weight) = (utterance.id, utterance.weight);
@@ -203,7 +208,7 @@ impl AccessibleBoard {
         self.is_changed = true;
     }
 
-    fn withdraw(&mut self, now: Instant, id: UtteranceId, reports: &mut Vec<Report>) {
+    fn withdraw(&mut self, now: Instant, id: UtteranceId, reports: &mut Vec<DeviceReport>) {
         if self.current.as_ref().is_some_and(|it| it.id == id) {
             self.cut(reports);
         }
@@ -214,8 +219,8 @@ impl AccessibleBoard {
         }
     }
 
-    fn cut(&mut self, reports: &mut Vec<Report>) {
-        reports.extend(self.current.take().map(|it| Report::Cut(it.id)));
+    fn cut(&mut self, reports: &mut Vec<DeviceReport>) {
+        reports.extend(self.current.take().map(|it| DeviceReport::Cut(it.id)));
     }
 
     /// When to act next.
@@ -243,7 +248,7 @@ impl AccessibleBoard {
     }
 
     /// Makes the announcement that is due.
-    pub(super) fn announce(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    pub(super) fn announce(&mut self, now: Instant, reports: &mut Vec<DeviceReport>) {
         if !self.has_to_announce(now) {
             return;
         }
@@ -269,21 +274,21 @@ impl AccessibleBoard {
             question.has_begun = true;
         }
         if is_first {
-            reports.push(Report::Began(item.id));
+            reports.push(DeviceReport::Began(item.id));
         }
     }
 
     /// Ends the utterance if its time is over.
-    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    pub(super) fn time_passed(&mut self, now: Instant, reports: &mut Vec<DeviceReport>) {
         let is_over =
             |it: &mut BoardUtterance| it.parts.is_empty() && it.until.is_some_and(|at| at <= now);
-        reports.extend(self.current.take_if(is_over).map(|it| Report::Ended(it.id)));
+        reports.extend(self.current.take_if(is_over).map(|it| DeviceReport::Ended(it.id)));
     }
 
     /// A button was pressed. It counts only if its question is open and was announced, and if no question has just
     /// come or gone. The announcer decides whether the person knows the question well enough to answer it; if not, it
     /// repeats the question.
-    pub(super) fn pressed(&mut self, now: Instant, node: u64, reports: &mut Vec<Report>) {
+    pub(super) fn pressed(&mut self, now: Instant, node: u64, reports: &mut Vec<DeviceReport>) {
         let is_settled = self
             .questions_since
             .is_some_and(|since| now.saturating_duration_since(since) >= self.settings.least_look);
@@ -296,9 +301,9 @@ impl AccessibleBoard {
             return;
         };
         match action {
-            ButtonAction::MoreTime => reports.push(Report::MoreTime(id)),
+            ButtonAction::MoreTime => reports.push(DeviceReport::MoreTime(id)),
             ButtonAction::Choose(choice) => {
-                reports.push(Report::Chosen(id, choice));
+                reports.push(DeviceReport::Chosen(id, choice));
                 self.questions.remove(at);
                 self.questions_changed(now);
             }
@@ -306,7 +311,7 @@ impl AccessibleBoard {
     }
 
     /// Nobody listens. The current utterance is cut; questions stay.
-    pub(super) fn lost(&mut self, reports: &mut Vec<Report>) {
+    pub(super) fn lost(&mut self, reports: &mut Vec<DeviceReport>) {
         self.cut(reports);
     }
 }

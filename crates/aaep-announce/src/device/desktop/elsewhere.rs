@@ -6,19 +6,19 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use super::{NAME, Settings};
-use crate::device::{Device, Reporter, Told};
+use crate::device::{Device, Reporter, TimedReport};
 use crate::english::devices::DESKTOP_ONLY_ON_LINUX;
-use crate::utterance::{Order, Report};
+use crate::utterance::{DeviceReport, Order};
 
 /// Starts a device that reports that it does not work.
-pub(super) fn start(_: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub(super) fn start(_: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let reporter = Reporter::new(NAME, reports);
     thread::Builder::new().name(NAME.to_owned()).spawn(move || {
-        let mut goes_on = reporter.report(Report::Trouble(DESKTOP_ONLY_ON_LINUX.to_owned()));
+        let mut goes_on = reporter.report(DeviceReport::Trouble(DESKTOP_ONLY_ON_LINUX.to_owned()));
         for order in orders {
             if let (true, Order::Say(utterance)) = (goes_on, order) {
-                goes_on = reporter.report(Report::Cut(utterance.id));
+                goes_on = reporter.report(DeviceReport::Cut(utterance.id));
             }
         }
     })?;

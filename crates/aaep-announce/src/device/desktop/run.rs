@@ -19,9 +19,9 @@ use super::board::AccessibleBoard;
 use super::ears::AccessibilityBus;
 use super::tree::tree;
 use super::{NAME, Settings};
-use crate::device::{Device, Reporter, Told};
+use crate::device::{Device, Reporter, TimedReport};
 use crate::english::devices;
-use crate::utterance::{Order, Report};
+use crate::utterance::{DeviceReport, Order};
 
 /// The most inputs that may wait. Beyond that, orders are not taken and buttons are ignored.
 const MAX_WAITING_INPUTS: usize = 64;
@@ -90,7 +90,7 @@ impl Drop for AccessKitHandler {
     }
 }
 
-pub(super) fn start(settings: Settings, reports: Sender<Told>) -> io::Result<Device> {
+pub(super) fn start(settings: Settings, reports: Sender<TimedReport>) -> io::Result<Device> {
     let (device, orders) = Device::new(NAME);
     let (sender, inputs) = mpsc::sync_channel(MAX_WAITING_INPUTS);
     let from_orders = sender.clone();
@@ -165,10 +165,10 @@ impl DesktopLoop {
             match input {
                 Ok(DesktopInput::NoMoreOrders) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(DesktopInput::Order(order)) => {
-                    self.board.take_order(Instant::now(), order, &mut reports)
+                    self.board.take_order(Instant::now(), order, &mut reports);
                 }
                 Ok(DesktopInput::Pressed(node)) => {
-                    self.board.pressed(Instant::now(), node, &mut reports)
+                    self.board.pressed(Instant::now(), node, &mut reports);
                 }
                 Ok(DesktopInput::Look) | Err(RecvTimeoutError::Timeout) => {}
             }
@@ -184,7 +184,7 @@ impl DesktopLoop {
     }
 
     /// Does everything that is due now.
-    fn go_on(&mut self, reports: &mut Vec<Report>) {
+    fn go_on(&mut self, reports: &mut Vec<DeviceReport>) {
         let now = Instant::now();
         if self.signs.is_gone.load(Ordering::SeqCst) && self.listening != ListeningState::Over {
             self.listening = ListeningState::Over;
@@ -209,7 +209,7 @@ impl DesktopLoop {
     }
 
     /// Checks whether a screen reader listens, if that is due.
-    fn check_listening(&mut self, now: Instant, reports: &mut Vec<Report>) {
+    fn check_listening(&mut self, now: Instant, reports: &mut Vec<DeviceReport>) {
         let is_active = self.signs.is_active.load(Ordering::SeqCst);
         match self.listening {
             ListeningState::Deaf(until) if until <= now => match self.bus.check_listener() {
@@ -225,7 +225,7 @@ impl DesktopLoop {
                 self.listening = ListeningState::Works;
                 self.is_in_trouble = false;
                 self.show();
-                reports.push(Report::Works);
+                reports.push(DeviceReport::Works);
             }
             ListeningState::Waking(until) if until <= now => {
                 self.lose(devices::desktop::NOT_TAKEN_IN.to_owned(), reports);
@@ -258,15 +258,15 @@ impl DesktopLoop {
         }
     }
 
-    fn lose(&mut self, why: String, reports: &mut Vec<Report>) {
+    fn lose(&mut self, why: String, reports: &mut Vec<DeviceReport>) {
         self.listening = ListeningState::Deaf(Instant::now() + LOOK_AGAIN);
         self.trouble(why, reports);
     }
 
-    fn trouble(&mut self, why: String, reports: &mut Vec<Report>) {
+    fn trouble(&mut self, why: String, reports: &mut Vec<DeviceReport>) {
         self.board.lost(reports);
         if !std::mem::replace(&mut self.is_in_trouble, true) {
-            reports.push(Report::Trouble(why));
+            reports.push(DeviceReport::Trouble(why));
         }
     }
 }

@@ -10,7 +10,7 @@ pub const MAX_LINE_BYTES: usize = 8 * 1024;
 
 /// A line from the server: a code, whether it is the last line of its answer, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SsipLine {
     /// The code, of three digits.
     pub code: u16,
     /// Whether it is the last line of its answer or event.
@@ -19,7 +19,7 @@ pub struct Line {
     pub text: String,
 }
 
-impl Line {
+impl SsipLine {
     /// Whether it belongs to an event instead of an answer.
     pub fn is_event(&self) -> bool {
         (700..800).contains(&self.code)
@@ -28,7 +28,7 @@ impl Line {
 
 /// The received bytes are not an SSIP line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoLine;
+pub struct InvalidSsipLine;
 
 /// Splits received bytes into lines, in whatever pieces they arrive.
 #[derive(Debug, Default)]
@@ -47,22 +47,22 @@ impl Lines {
     }
 
     /// The next complete line, if there is one. After an error there are no more.
-    pub fn next_line(&mut self) -> Result<Option<Line>, NoLine> {
+    pub fn next_line(&mut self) -> Result<Option<SsipLine>, InvalidSsipLine> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let end = rest.iter().take(MAX_LINE_BYTES + 1).position(|byte| *byte == b'\n');
         match end {
             Some(end) => {
                 let line = read_line(rest.get(..end).unwrap_or_default());
                 self.at += end + 1;
-                line.map(Some).ok_or(NoLine)
+                line.map(Some).ok_or(InvalidSsipLine)
             }
-            None if rest.len() > MAX_LINE_BYTES => Err(NoLine),
+            None if rest.len() > MAX_LINE_BYTES => Err(InvalidSsipLine),
             None => Ok(None),
         }
     }
 }
 
-fn read_line(bytes: &[u8]) -> Option<Line> {
+fn read_line(bytes: &[u8]) -> Option<SsipLine> {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let (code, rest) = bytes.split_at_checked(3)?;
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u16::from(*byte - b'0'));
@@ -72,7 +72,7 @@ fn read_line(bytes: &[u8]) -> Option<Line> {
         (b' ', text) => (true, text),
         _ => return None,
     };
-    Some(Line { code, is_last, text: String::from_utf8_lossy(text).into_owned() })
+    Some(SsipLine { code, is_last, text: String::from_utf8_lossy(text).into_owned() })
 }
 
 /// A command as a line. Its parts are ours or were checked. A line break in it would be a second command, so line
@@ -103,7 +103,7 @@ pub fn name(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn lines(pieces: &[&[u8]]) -> Result<Vec<Line>, NoLine> {
+    fn lines(pieces: &[&[u8]]) -> Result<Vec<SsipLine>, InvalidSsipLine> {
         let (mut lines, mut all) = (Lines::default(), Vec::new());
         for piece in pieces {
             lines.push(piece);
@@ -114,8 +114,8 @@ mod tests {
         Ok(all)
     }
 
-    fn line(code: u16, is_last: bool, text: &str) -> Line {
-        Line { code, is_last, text: text.to_owned() }
+    fn line(code: u16, is_last: bool, text: &str) -> SsipLine {
+        SsipLine { code, is_last, text: text.to_owned() }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_is_no_line_is_refused() {
         for bytes in ["\r\n", "22\r\n", "2x5 OK\r\n", "225\r\n", "225+OK\r\n", "SPEAK\r\n"] {
-            assert_eq!(lines(&[bytes.as_bytes()]), Err(NoLine), "{bytes}");
+            assert_eq!(lines(&[bytes.as_bytes()]), Err(InvalidSsipLine), "{bytes}");
         }
     }
 

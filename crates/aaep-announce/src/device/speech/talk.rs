@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::Settings;
-use super::codec::{self, Line, Lines};
+use super::codec::{self, Lines, SsipLine};
 use super::language::SpeechLanguages;
 use super::rate;
 use super::saying::{MessageEvent, SpeechPriority, SpeechUtterance};
@@ -16,7 +16,7 @@ use super::voices::ServerVoices;
 use crate::device::client::{ConversationOutput, ServerConversation, time_for};
 use crate::device::plain::quoted;
 use crate::english::devices;
-use crate::utterance::{Order, Pace, Report, Utterance, UtteranceId};
+use crate::utterance::{DeviceReport, Order, Pace, Utterance, UtteranceId};
 
 /// The most lines that are kept of an answer, and the most events that are kept until their message is known.
 const MAX_KEPT_LINES: usize = 8;
@@ -87,7 +87,7 @@ impl SpeechConversation {
                     self.ask(now, SpeechRequest::Setting(otherwise), &words, out);
                 }
                 SpeechTask::AskLanguage => {
-                    self.ask(now, SpeechRequest::Language, "GET LANGUAGE", out)
+                    self.ask(now, SpeechRequest::Language, "GET LANGUAGE", out);
                 }
                 SpeechTask::AskVoices => {
                     self.ask(
@@ -123,7 +123,7 @@ impl SpeechConversation {
                 let before = before.unwrap_or_default();
                 let after = rate::changed(before, wanted);
                 let percent = rate::percent(before, after);
-                out.reports.push(Report::Paced { wanted, percent });
+                out.reports.push(DeviceReport::Paced { wanted, percent });
                 // The next connection uses this rate too.
                 self.settings.rate = Some(after);
                 self.tasks.push_front(set("RATE", after));
@@ -164,7 +164,7 @@ impl SpeechConversation {
     fn answered(
         &mut self,
         now: Instant,
-        line: &Line,
+        line: &SsipLine,
         out: &mut ConversationOutput,
     ) -> Result<(), String> {
         let Some((asked, until)) = &mut self.asked else {
@@ -188,7 +188,7 @@ impl SpeechConversation {
             None => {}
             Some(SpeechRequest::Setting(otherwise)) => {
                 if let (false, Some(words)) = (is_good, otherwise) {
-                    out.reports.push(Report::Notice(words));
+                    out.reports.push(DeviceReport::Notice(words));
                 }
             }
             Some(SpeechRequest::Language) => {
@@ -214,7 +214,8 @@ impl SpeechConversation {
             && !voices.is_empty()
             && !voices.has_wanted()
         {
-            out.reports.push(Report::Notice(devices::speech::no_voice_called(&quoted(voice))));
+            out.reports
+                .push(DeviceReport::Notice(devices::speech::no_voice_called(&quoted(voice))));
         }
         self.languages.voices = Some(voices);
     }
@@ -281,12 +282,12 @@ impl SpeechConversation {
     fn cut(&mut self, id: UtteranceId, out: &mut ConversationOutput) {
         if let Some(at) = self.sayings.iter().position(|it| it.id == id) {
             self.sayings.remove(at);
-            out.reports.push(Report::Cut(id));
+            out.reports.push(DeviceReport::Cut(id));
         }
     }
 
     /// Takes a line of an event. The first line is the number of the message, the last says what happened.
-    fn event_line(&mut self, now: Instant, line: &Line, out: &mut ConversationOutput) {
+    fn event_line(&mut self, now: Instant, line: &SsipLine, out: &mut ConversationOutput) {
         if !line.is_last {
             if self.event.len() < MAX_KEPT_LINES {
                 self.event.push(line.text.clone());
@@ -323,13 +324,13 @@ impl SpeechConversation {
         let Some(saying) = self.sayings.get_mut(at) else { return };
         let id = saying.id;
         if event != MessageEvent::Cancel && saying.begin(now) {
-            out.reports.push(Report::Began(id));
+            out.reports.push(DeviceReport::Began(id));
         }
         match event {
             MessageEvent::Begin => {}
             MessageEvent::End if saying.end() => {
                 self.sayings.remove(at);
-                out.reports.push(Report::Ended(id));
+                out.reports.push(DeviceReport::Ended(id));
             }
             MessageEvent::End => self.tasks.push_front(SpeechTask::Say(id)),
             MessageEvent::Cancel => self.cut(id, out),
@@ -343,7 +344,7 @@ impl SpeechConversation {
                 self.tasks.push_back(SpeechTask::Say(id));
                 self.sayings.push(saying);
             }
-            None => out.reports.extend([Report::Began(id), Report::Ended(id)]),
+            None => out.reports.extend([DeviceReport::Began(id), DeviceReport::Ended(id)]),
         }
     }
 
@@ -402,7 +403,7 @@ impl ServerConversation for SpeechConversation {
             Order::Say(utterance)
                 if self.state == SpeechServerState::Lost || self.sayings.len() >= MAX_SAYINGS =>
             {
-                out.reports.push(Report::Cut(utterance.id));
+                out.reports.push(DeviceReport::Cut(utterance.id));
             }
             Order::Say(utterance) => self.say(utterance, out),
             Order::Stop => self.stop(out),
@@ -454,7 +455,7 @@ impl ServerConversation for SpeechConversation {
         self.event.clear();
         self.early.clear();
         self.priority = None;
-        out.reports.extend(self.sayings.drain(..).map(|it| Report::Cut(it.id)));
+        out.reports.extend(self.sayings.drain(..).map(|it| DeviceReport::Cut(it.id)));
     }
 
     fn finish(&mut self, out: &mut ConversationOutput) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::device::Address;
+use crate::device::DeviceAddress;
 
 pub(crate) const NO_ANSWER: &str =
     "BRLTTY does not answer. Braille is tried again from time to time.";
@@ -32,7 +32,7 @@ pub(crate) fn wrong_address(value: &str) -> String {
     )
 }
 
-pub(crate) fn nothing_answers(address: &Address, error: &io::Error) -> String {
+pub(crate) fn nothing_answers(address: &DeviceAddress, error: &io::Error) -> String {
     format!(
         "There is no braille: nothing answers at {address}: {error}. Braille needs BRLTTY; to install it on \
          Debian: apt-get install brltty"

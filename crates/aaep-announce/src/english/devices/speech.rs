@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::device::Address;
+use crate::device::DeviceAddress;
 
 pub(crate) const NO_ANSWER: &str =
     "The speech server does not answer. Speech is tried again from time to time.";
@@ -29,14 +29,14 @@ pub(crate) fn wrong_address(value: &str) -> String {
     )
 }
 
-pub(crate) fn nothing_answers(address: &Address, error: &io::Error) -> String {
+pub(crate) fn nothing_answers(address: &DeviceAddress, error: &io::Error) -> String {
     format!(
         "There is no speech: nothing answers at {address}: {error}. To start the speech server: \
          speech-dispatcher --spawn"
     )
 }
 
-pub(crate) fn started_without_answer(address: &Address, error: &io::Error) -> String {
+pub(crate) fn started_without_answer(address: &DeviceAddress, error: &io::Error) -> String {
     format!(
         "There is no speech: the speech server was started, but does not answer at {address}: {error}."
     )

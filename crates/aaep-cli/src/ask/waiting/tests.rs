@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
-use aaep_trust::fetch::Address;
+use aaep_trust::fetch::HttpAddress;
 use serde_json::json;
 
 use super::super::question::tests::{delete_it, question};
@@ -42,7 +42,7 @@ fn hub(turns: Vec<FakeHubTurn>) -> (HubClient, mpsc::Receiver<String>) {
             }
         }
     });
-    (HubClient::new(Address::parse(&address).expect("an address"), None), requests)
+    (HubClient::new(HttpAddress::parse(&address).expect("an address"), None), requests)
 }
 
 fn is_whole(text: &str) -> bool {

@@ -14,7 +14,7 @@ use crate::ask::PendingAsk;
 use crate::audience::SubscriberKey;
 use crate::clock::Now;
 use crate::frame::encode;
-use crate::io::{Hears, Output};
+use crate::io::{HearingScope, Output};
 
 /// The asks that one subscriber received, by global order. Most have none.
 #[derive(Debug, Default)]
@@ -80,10 +80,10 @@ impl Engine {
     }
 
     /// The global orders of the open asks that are heard, found without looking at any others.
-    fn heard_asks(&self, hears: &Hears) -> Vec<u64> {
+    fn heard_asks(&self, hears: &HearingScope) -> Vec<u64> {
         match hears {
-            Hears::All => self.ask_tokens.keys().copied().collect(),
-            Hears::Tagged(tags) => {
+            HearingScope::All => self.ask_tokens.keys().copied().collect(),
+            HearingScope::Tagged(tags) => {
                 let by_tag = tags.iter().filter_map(|tag| self.asks_by_tag.get(tag));
                 by_tag.flatten().copied().collect::<BTreeSet<u64>>().into_iter().collect()
             }

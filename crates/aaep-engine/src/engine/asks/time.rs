@@ -12,7 +12,7 @@ use aaep::{Event, Object, ReplyToken, SubscriptionId, Timestamp};
 use super::super::{AudienceMember, Engine, MemberPresence};
 use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
-use crate::io::{Audit, Author, Output, Principal, ReplyRefusal};
+use crate::io::{Audit, Author, Output, PrincipalNumber, ReplyRefusal};
 use crate::terms::Terms;
 
 /// What a subscriber requests for the time of an ask.
@@ -44,7 +44,7 @@ impl AskTimeRequest {
     fn audit(
         self,
         reply_token: ReplyToken,
-        principal: Principal,
+        principal: PrincipalNumber,
         checked: Result<u64, ReplyRefusal>,
     ) -> Audit {
         let (left_us, refused) = (checked.unwrap_or(0), checked.err());
@@ -66,7 +66,7 @@ impl Engine {
     pub(in crate::engine) fn change_time(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         (subscription, token): (&SubscriptionId, &ReplyToken),
         request: AskTimeRequest,
         out: &mut Vec<Output>,
@@ -101,7 +101,7 @@ impl Engine {
     fn check_time_request(
         &self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         (subscription, token): (&SubscriptionId, &ReplyToken),
         request: AskTimeRequest,
     ) -> Result<(), ReplyRefusal> {

@@ -10,7 +10,7 @@ use crate::io::AgentTags;
 
 /// An ask that waits for its answer.
 #[derive(Debug, Clone)]
-pub struct WaitingAsk {
+pub struct OpenAskView {
     /// Its token.
     pub reply_token: ReplyToken,
     /// The global order of its event.
@@ -28,10 +28,10 @@ pub struct WaitingAsk {
 
 impl Engine {
     /// The asks that wait, oldest first.
-    pub fn waiting_asks(&self, now: Now) -> Vec<WaitingAsk> {
+    pub fn waiting_asks(&self, now: Now) -> Vec<OpenAskView> {
         let mut waiting: Vec<_> = self.asks.iter().collect();
         waiting.sort_unstable_by_key(|(_, ask)| ask.order);
-        let shown = waiting.into_iter().map(|(token, ask)| WaitingAsk {
+        let shown = waiting.into_iter().map(|(token, ask)| OpenAskView {
             reply_token: token.clone(),
             order: ask.order,
             tags: ask.tags.clone(),

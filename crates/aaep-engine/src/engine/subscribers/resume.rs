@@ -21,7 +21,7 @@ use crate::audience::{MAX_UNITS, SessionKey, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::IdDigest;
-use crate::io::{Output, Principal, Resume};
+use crate::io::{Output, PrincipalNumber, ResumePoint};
 use crate::member::{Cursor, CursorSnapshot, KnownOrder};
 
 impl Engine {
@@ -31,7 +31,7 @@ impl Engine {
         &mut self,
         now: Now,
         subscriber: SubscriberKey,
-        resume: Option<&Resume>,
+        resume: Option<&ResumePoint>,
         out: &mut Vec<Output>,
     ) {
         match resume {
@@ -88,7 +88,7 @@ impl Engine {
     pub(in super::super) fn reconnect(
         &mut self,
         now: Now,
-        principal: Principal,
+        principal: PrincipalNumber,
         subscription: &SubscriptionId,
         last: Option<&EventId>,
         out: &mut Vec<Output>,
@@ -145,7 +145,7 @@ impl Engine {
 
     /// From which global order on the log of an audience is needed by a subscriber that resumes without an
     /// earlier subscription.
-    pub(super) fn resumes_from(&self, resume: Option<&Resume>) -> u64 {
+    pub(super) fn resumes_from(&self, resume: Option<&ResumePoint>) -> u64 {
         let Some(resume) = resume else { return self.next_order };
         let order = resume.last_event_id.as_ref().and_then(|last| self.order_of(last));
         order.unwrap_or_else(|| self.next_order.saturating_sub(MAX_UNITS as u64))

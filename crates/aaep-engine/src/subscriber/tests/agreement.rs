@@ -8,16 +8,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::terms::{Door, Offer};
-use crate::{Audit, Config, Engine, Input, Output, SubscriberKey};
+use crate::{Audit, Engine, EngineConfig, EngineInput, Output, SubscriberKey};
 
 /// A hub with one subscriber, in virtual time.
 struct AgreementWorld {
     engine: Engine,
-    subscriber: Subscriber,
+    subscriber: SubscriberRules,
     key: Option<SubscriberKey>,
     ms: u64,
     violations: Vec<SubscriberViolation>,
-    changes: Vec<Change>,
+    changes: Vec<SubscriberChange>,
     /// Whether each reply was accepted.
     replied: Vec<bool>,
     /// The asks that are open in the hub.
@@ -44,8 +44,8 @@ impl AgreementWorld {
             only_offered_languages: false,
         };
         let mut world = AgreementWorld {
-            engine: Engine::new(Config::new(offer, [7; 32])),
-            subscriber: Subscriber::new(config()),
+            engine: Engine::new(EngineConfig::new(offer, [7; 32])),
+            subscriber: SubscriberRules::new(config()),
             key: None,
             ms: 1000,
             violations: Vec::new(),
@@ -55,14 +55,20 @@ impl AgreementWorld {
             is_connected: true,
         };
         let request = Box::new(world.subscriber.request(capabilities).expect("a request"));
-        let (door, hears) = (Door::Open, crate::Hears::All);
-        let input =
-            Input::Subscribe { principal: 1, door, may_reply: true, hears, request, resume: None };
+        let (door, hears) = (Door::Open, crate::HearingScope::All);
+        let input = EngineInput::Subscribe {
+            principal: 1,
+            door,
+            may_reply: true,
+            hears,
+            request,
+            resume: None,
+        };
         world.handle(input);
         world
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: EngineInput) {
         for output in self.engine.handle(at(self.ms), input) {
             let bytes = match output {
                 Output::Deliver { frame, to } if self.key.is_some_and(|key| to.contains(&key)) => {
@@ -101,7 +107,11 @@ impl AgreementWorld {
         self.engine.fill(at(self.ms), draft);
         let reading = aaep::read(document.to_string().as_bytes(), Mode::Strict);
         let Some(Message::Event(event)) = reading.message else { panic!("{reading:?}") };
-        self.handle(Input::Publish { principal: 1000, tags: crate::AgentTags::default(), event });
+        self.handle(EngineInput::Publish {
+            principal: 1000,
+            tags: crate::AgentTags::default(),
+            event,
+        });
     }
 
     fn wait(&mut self, ms: u64) {
@@ -110,10 +120,10 @@ impl AgreementWorld {
             self.engine.deadline().map(|us| us.div_ceil(1000)).filter(|it| *it <= end)
         {
             self.ms = due;
-            self.handle(Input::Tick);
+            self.handle(EngineInput::Tick);
         }
         self.ms = end;
-        self.handle(Input::Tick);
+        self.handle(EngineInput::Tick);
         let changes = self.subscriber.tick(at(self.ms));
         self.changes.extend(changes);
     }
@@ -134,7 +144,7 @@ impl AgreementWorld {
             7 => {
                 let first = self.open.first().cloned();
                 if let Some(reply_token) = first.and_then(|it| ReplyToken::parse(&it).ok()) {
-                    self.handle(Input::Withdraw { principal: 1000, reply_token });
+                    self.handle(EngineInput::Withdraw { principal: 1000, reply_token });
                 }
             }
             8 => self.say("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." })),
@@ -142,13 +152,17 @@ impl AgreementWorld {
             10 if self.is_connected => {
                 self.is_connected = false;
                 self.subscriber.interrupted();
-                self.handle(Input::Disconnect { subscriber: key });
+                self.handle(EngineInput::Disconnect { subscriber: key });
             }
             11 if !self.is_connected => {
                 self.is_connected = true;
                 let subscription_id = self.subscriber.subscription_id().expect("an id").clone();
                 let last_event_id = self.subscriber.last_event_id().cloned();
-                self.handle(Input::Reconnect { principal: 1, subscription_id, last_event_id });
+                self.handle(EngineInput::Reconnect {
+                    principal: 1,
+                    subscription_id,
+                    last_event_id,
+                });
             }
             _ => self.say("progress.updated", json!({ "progress": { "percent": number } })),
         }
@@ -160,7 +174,7 @@ impl AgreementWorld {
             return;
         };
         if let Ok(reply) = self.subscriber.accept(self.ms, &name) {
-            self.handle(Input::Confirm { principal: 1, reply: Box::new(reply) });
+            self.handle(EngineInput::Confirm { principal: 1, reply: Box::new(reply) });
         }
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::subscriber::{ClarificationDetails, NotAllowed};
 
 fn answer(
-    subscriber: &mut Subscriber,
+    subscriber: &mut SubscriberRules,
     name: &str,
     response: Response,
 ) -> Result<aaep::reply::ClarificationReply, CannotReply> {
@@ -47,7 +47,7 @@ fn a_question_is_answered_once() {
     let again = subscriber.get(4, &confirmation("q", 60));
     assert!(is_repeated(&again) && again.changes.is_empty(), "a resumed stream does not reopen it");
     let got = subscriber.get(5, &notice("q", "accept", "reply"));
-    let told = Change::AskResolved {
+    let told = SubscriberChange::AskResolved {
         reply_token: token("q"),
         outcome: Outcome::Accept,
         decided_by: DecidedBy::Reply,
@@ -68,7 +68,10 @@ fn silence_makes_no_reply_and_the_question_expires_on_our_clock() {
     let ask = with(confirmation("q", 60), "timestamp", moment(-59_000));
     subscriber.get(1000, &ask);
     assert_eq!(subscriber.tick(at(60_999)), []);
-    assert_eq!(subscriber.tick(at(61_000)), [Change::AskExpired { reply_token: token("q") }]);
+    assert_eq!(
+        subscriber.tick(at(61_000)),
+        [SubscriberChange::AskExpired { reply_token: token("q") }]
+    );
     assert_eq!(subscriber.accept(61_000, "q"), Err(CannotReply::Expired));
     assert_eq!(subscriber.deadline(), None);
 }
@@ -87,7 +90,7 @@ fn more_time_a_pause_and_less_time_are_followed_on_our_clock() {
     subscriber.get(0, &confirmation("q", 10));
     for (ms, paused) in [(9_000, false), (95_000, true)] {
         let got = subscriber.get(ms, &told(ms / 1000, 500_000, paused));
-        assert_eq!(got.changes, [Change::AskTimeChanged { reply_token: token("q") }]);
+        assert_eq!(got.changes, [SubscriberChange::AskTimeChanged { reply_token: token("q") }]);
         assert_eq!(subscriber.deadline(), Some((ms + 90_000) * 1000));
         assert_eq!(subscriber.open_asks().next().map(|ask| ask.is_paused), Some(paused));
     }
@@ -95,7 +98,10 @@ fn more_time_a_pause_and_less_time_are_followed_on_our_clock() {
     let foreign = with(told(3, 500_000, false), "session_id", "sess_2");
     subscriber.get(96_000, &foreign);
     assert_eq!(subscriber.deadline(), Some(185_000 * 1000));
-    assert_eq!(subscriber.tick(at(185_000)), [Change::AskExpired { reply_token: token("q") }]);
+    assert_eq!(
+        subscriber.tick(at(185_000)),
+        [SubscriberChange::AskExpired { reply_token: token("q") }]
+    );
     assert_eq!(subscriber.get(186_000, &told(4, 500_000, false)).changes, []);
     assert_eq!(subscriber.accept(186_000, "q"), Err(CannotReply::Expired));
 }
@@ -106,7 +112,7 @@ fn a_late_answer_is_refused_even_before_the_tick() {
     subscriber.get(0, &confirmation("q", 1));
     assert_eq!(subscriber.accept(1000, "q"), Err(CannotReply::Expired));
     let got = subscriber.get(1500, &progress(1));
-    assert_eq!(got.changes[0], Change::AskExpired { reply_token: token("q") });
+    assert_eq!(got.changes[0], SubscriberChange::AskExpired { reply_token: token("q") });
     assert!(is_repeated(&subscriber.get(1600, &confirmation("q", 1))));
     assert_eq!(subscriber.accept(1700, "q"), Err(CannotReply::Expired));
 }
@@ -117,7 +123,7 @@ fn a_question_that_someone_else_answered_is_taken_away() {
     subscriber.get(1, &confirmation("q", 60));
     let got = subscriber.get(2, &notice("q", "reject", "reply"));
     let (outcome, decided_by) = (Outcome::Reject, DecidedBy::Reply);
-    let told = Change::AskResolved {
+    let told = SubscriberChange::AskResolved {
         reply_token: token("q"),
         outcome: outcome.clone(),
         decided_by: decided_by.clone(),
@@ -321,7 +327,7 @@ fn who_cannot_answer_hears_the_question_and_answers_nothing() {
 
 #[test]
 fn a_question_before_the_handshake_waits_for_it() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(able()).expect("a request");
     let got = subscriber.get(1, &confirmation("q", 60));
     assert_eq!(codes(&got), ["not_subscribed"]);
@@ -358,7 +364,7 @@ fn the_outcome_of_an_answer_is_told_once() {
     subscriber.get(1, &confirmation("q", 60));
     subscriber.accept(2, "q").expect("a reply");
     let is_told = |got: &Received| {
-        got.changes.iter().any(|change| matches!(change, Change::AskResolved { .. }))
+        got.changes.iter().any(|change| matches!(change, SubscriberChange::AskResolved { .. }))
     };
     assert!(is_told(&subscriber.get(3, &notice("q", "accept", "reply"))));
     let again = with(notice("q", "accept", "reply"), "event_id", "evt_again");
@@ -381,7 +387,7 @@ fn no_question_opens_after_the_subscription_is_over() {
 
 #[test]
 fn a_question_before_the_handshake_cannot_be_answered_if_the_terms_then_forbid_it() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(able()).expect("a request");
     subscriber.get(1, &confirmation("q", 60));
     let honored = Capabilities { supports_confirmation_reply: Some(false), ..able() };

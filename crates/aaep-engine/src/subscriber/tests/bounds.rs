@@ -11,7 +11,7 @@ use crate::subscriber::{
 };
 
 /// Whether every bound holds.
-pub(super) fn is_within_bounds(subscriber: &Subscriber) -> bool {
+pub(super) fn is_within_bounds(subscriber: &SubscriberRules) -> bool {
     let (open, closed, answered) = subscriber.asks.sizes();
     let (texts, bytes) = subscriber.texts.size();
     open <= MAX_OPEN_ASKS
@@ -28,7 +28,7 @@ fn a_question_too_many_puts_the_oldest_aside_and_says_so() {
     let mut subscriber = listening();
     for number in 0..=MAX_OPEN_ASKS {
         let got = subscriber.get(1, &confirmation(&number.to_string(), 60));
-        let forgotten = Change::AskForgotten { reply_token: token("0") };
+        let forgotten = SubscriberChange::AskForgotten { reply_token: token("0") };
         assert_eq!(got.changes.contains(&forgotten), number == MAX_OPEN_ASKS, "{number}");
     }
     assert_eq!(subscriber.open_asks().count(), MAX_OPEN_ASKS);
@@ -43,7 +43,8 @@ fn large_questions_are_bounded_by_their_bytes() {
     for number in 0..30 {
         let ask = confirmation(&number.to_string(), 60);
         let got = subscriber.get(1, &with(ask, "extra_context", json!({ "x": "x".repeat(size) })));
-        let is_told = |change: &&Change| matches!(change, Change::AskForgotten { .. });
+        let is_told =
+            |change: &&SubscriberChange| matches!(change, SubscriberChange::AskForgotten { .. });
         forgotten += got.changes.iter().filter(is_told).count();
     }
     let open = subscriber.open_asks().count();
@@ -62,7 +63,7 @@ fn sessions_with_an_open_question_are_kept_and_ended_ones_go_first() {
     for number in 0..MAX_SESSIONS {
         let got = subscriber.get(5, &in_session(started(), &number.to_string()));
         gone.extend(got.changes.into_iter().filter_map(|change| match change {
-            Change::SessionForgotten { session_id } => Some(session_id),
+            SubscriberChange::SessionForgotten { session_id } => Some(session_id),
             _ => None,
         }));
     }
@@ -134,7 +135,7 @@ fn remembered_ids_and_closed_questions_are_bounded() {
 #[test]
 fn when_no_further_answer_can_be_remembered_none_is_made_until_one_is_old() {
     let mut subscriber = listening();
-    let Some(Heard::Event(event)) = subscriber.get(0, &confirmation("q", 60)).heard else {
+    let Some(HeardMessage::Event(event)) = subscriber.get(0, &confirmation("q", 60)).heard else {
         panic!("no event")
     };
     for number in 0..MAX_ANSWERED {

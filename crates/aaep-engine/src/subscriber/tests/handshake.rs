@@ -15,19 +15,19 @@ fn paced(max_events_per_second: u64) -> Capabilities {
 
 #[test]
 fn the_request_says_what_the_subscriber_can_take() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     let request = subscriber.request(able()).expect("a request");
     assert_eq!((request.capabilities.clone(), request.subscriber_id.as_str()), (able(), "reader"));
     assert_eq!(aaep::check(&request), []);
     let got = subscriber.get(1, &accepted(&able()));
-    assert_eq!(got.changes, [Change::TermsChanged]);
+    assert_eq!(got.changes, [SubscriberChange::TermsChanged]);
     assert_eq!(subscriber.subscription_id(), Some(&subscription("1")));
     assert!(subscriber.terms().expect("terms").confirmation_reply);
 }
 
 #[test]
 fn level_2_is_not_claimed_without_answers() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     let claim =
         Capabilities { supported_conformance_levels: Some(vec![1, 2]), ..Capabilities::new() };
     assert!(matches!(subscriber.request(claim), Err(CannotAsk::Malformed(_))));
@@ -37,7 +37,7 @@ fn level_2_is_not_claimed_without_answers() {
 
 #[test]
 fn terms_wider_than_asked_count_for_no_more_than_asked() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(paced(2)).expect("a request");
     let got = subscriber.get(1, &accepted(&paced(9)));
     let wide = SubscriberViolation::HonoredTooWide(vec!["max_events_per_second"]);
@@ -47,7 +47,7 @@ fn terms_wider_than_asked_count_for_no_more_than_asked() {
 
 #[test]
 fn narrower_terms_count() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(paced(9)).expect("a request");
     let honored = Capabilities { supports_clarification_reply: Some(false), ..paced(2) };
     assert_eq!(subscriber.get(1, &accepted(&honored)).violations, []);
@@ -60,7 +60,7 @@ fn another_version_than_asked_is_a_fault_and_an_older_one_is_not() {
     for (spoken, codes_of) in
         [("0.1.0", vec!["wrong_version"]), ("1.1.0", vec!["wrong_version"]), ("1.0.0", vec![])]
     {
-        let mut subscriber = Subscriber::new(config());
+        let mut subscriber = SubscriberRules::new(config());
         subscriber.request(able()).expect("a request");
         let got = subscriber.get(1, &with(accepted(&able()), "aaep_version", spoken));
         assert_eq!(codes(&got), codes_of, "{spoken}");
@@ -70,7 +70,7 @@ fn another_version_than_asked_is_a_fault_and_an_older_one_is_not() {
 
 #[test]
 fn a_manifest_that_had_to_be_signed_is_missed() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     let strict = Capabilities { accept_signed_manifests_only: Some(true), ..able() };
     subscriber.request(strict.clone()).expect("a request");
     assert_eq!(codes(&subscriber.get(1, &accepted(&strict))), ["not_signed"]);
@@ -81,10 +81,11 @@ fn a_manifest_that_had_to_be_signed_is_missed() {
 
 #[test]
 fn a_refused_request_ends_it() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     subscriber.request(able()).expect("a request");
     let got = subscriber.get(1, &rejected());
-    let [Change::SubscriptionEnded { how: HowEnded::Rejected(why) }] = &got.changes[..] else {
+    let [SubscriberChange::SubscriptionEnded { how: HowEnded::Rejected(why) }] = &got.changes[..]
+    else {
         panic!("{got:?}")
     };
     assert_eq!(why.reason_message, "Full.");
@@ -103,7 +104,7 @@ fn other_terms_change_only_what_they_name() {
     assert_eq!(subscriber.renegotiate(change), Err(CannotAsk::AlreadyAsked));
     assert_eq!(subscriber.terms().expect("terms").max_events_per_second, Some(5), "not yet");
     let got = subscriber.get(1, &accepted(&paced(1)));
-    assert_eq!((got.changes, got.violations), (vec![Change::TermsChanged], vec![]));
+    assert_eq!((got.changes, got.violations), (vec![SubscriberChange::TermsChanged], vec![]));
     let terms = subscriber.terms().expect("terms");
     assert_eq!((terms.max_events_per_second, terms.confirmation_reply), (Some(1), true));
 }
@@ -129,7 +130,10 @@ fn a_refused_change_of_terms_ends_the_subscription_and_its_questions() {
     subscriber.renegotiate(Capabilities::new()).expect("a message");
     let got = subscriber.get(2, &rejected());
     assert_eq!(got.changes[0], withdrawn("q", WhyWithdrawn::SubscriptionEnded));
-    assert!(matches!(got.changes[1], Change::SubscriptionEnded { how: HowEnded::Rejected(_) }));
+    assert!(matches!(
+        got.changes[1],
+        SubscriberChange::SubscriptionEnded { how: HowEnded::Rejected(_) }
+    ));
     assert_eq!(codes(&subscriber.get(3, &progress(1))), ["not_subscribed"]);
 }
 
@@ -142,7 +146,7 @@ fn leaving_says_goodbye_and_answers_nothing_more() {
     assert_eq!(message.subscription_id, subscription("1"));
     assert_eq!(aaep::check(&message), []);
     assert_eq!(changes[0], withdrawn("q", WhyWithdrawn::SubscriptionEnded));
-    assert_eq!(changes[1], Change::SubscriptionEnded { how: HowEnded::ClosedByUs });
+    assert_eq!(changes[1], SubscriberChange::SubscriptionEnded { how: HowEnded::ClosedByUs });
     let why = CannotReply::Withdrawn(WhyWithdrawn::SubscriptionEnded);
     assert_eq!(subscriber.accept(2, "q"), Err(why));
     assert_eq!(subscriber.close(None, None), Err(CannotAsk::NotSubscribed));
@@ -157,7 +161,7 @@ fn a_producer_may_close_its_own_subscription_only() {
     assert!(subscriber.subscription_id().is_some());
     let got = subscriber.get(2, &close("sub_1"));
     let how = HowEnded::ClosedByProducer(None);
-    assert_eq!(got.changes, [Change::SubscriptionEnded { how }]);
+    assert_eq!(got.changes, [SubscriberChange::SubscriptionEnded { how }]);
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn a_producer_that_stops_ends_nothing() {
         }),
     );
     let reason = Some("Good night.".to_owned());
-    assert_eq!(got.changes, [Change::ProducerStops { reason }]);
+    assert_eq!(got.changes, [SubscriberChange::ProducerStops { reason }]);
     assert!(subscriber.subscription_id().is_some());
     assert_eq!(subscriber.open_asks().count(), 1);
 }
@@ -207,7 +211,7 @@ fn what_nothing_called_for_is_named_and_ignored() {
     for message in [accepted(&able()), rejected(), reply, request] {
         let got = subscriber.get(1, &message);
         assert_eq!(codes(&got), ["unexpected"], "{message}");
-        assert!(matches!(got.heard, Some(Heard::Other(_))));
+        assert!(matches!(got.heard, Some(HeardMessage::Other(_))));
     }
     assert_eq!(subscriber.subscription_id(), Some(&subscription("1")));
     let change = Capabilities::new();

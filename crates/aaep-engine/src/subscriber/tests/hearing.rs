@@ -10,13 +10,13 @@ fn an_event_that_comes_again_is_heard_once() {
     let event = progress(10);
     assert_eq!(heard_event(&subscriber.get(1, &event)).envelope.event_id, event_id(&event));
     let again = subscriber.get(2, &event);
-    assert_eq!(again.heard, Some(Heard::Repeated(event_id(&event))));
+    assert_eq!(again.heard, Some(HeardMessage::Repeated(event_id(&event))));
     assert_eq!((again.changes, again.violations), (vec![], vec![]));
 }
 
 #[test]
 fn the_last_new_event_is_where_to_resume() {
-    assert_eq!(Subscriber::new(config()).last_event_id(), None);
+    assert_eq!(SubscriberRules::new(config()).last_event_id(), None);
     let mut subscriber = listening();
     subscriber.get(1, &progress(10));
     subscriber.get(2, &started());
@@ -176,7 +176,7 @@ fn text_with_a_hole_is_a_fault_and_is_kept() {
 
 #[test]
 fn nothing_is_said_of_a_stream_without_handshake() {
-    let mut subscriber = Subscriber::new(config());
+    let mut subscriber = SubscriberRules::new(config());
     assert_eq!(codes(&subscriber.get(0, &started())), ["not_subscribed"]);
     subscriber.without_handshake(Some(subscription("legacy")));
     for percent in 0..50 {

@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = SubscriberStep> {
 }
 
 /// Plays one step and returns the tokens of the replies that it makes.
-fn play(subscriber: &mut Subscriber, ms: &mut u64, step: &SubscriberStep) -> Vec<ReplyToken> {
+fn play(subscriber: &mut SubscriberRules, ms: &mut u64, step: &SubscriberStep) -> Vec<ReplyToken> {
     let message = match step {
         SubscriberStep::Ask(token, session, event) => {
             let ask = in_session(confirmation(TOKENS[*token], 60), SESSIONS[*session]);

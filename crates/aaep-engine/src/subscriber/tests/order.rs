@@ -1,7 +1,7 @@
 //! Sessions, gaps and disorder, and what a subscriber must not report about a producer.
 
 use super::*;
-use crate::subscriber::Ending;
+use crate::subscriber::SessionEnding;
 
 fn numbered(document: Json, number: u64) -> Json {
     with(document, "sequence_number", number)
@@ -11,10 +11,10 @@ fn numbered(document: Json, number: u64) -> Json {
 fn a_session_is_followed_from_start_to_end() {
     let mut subscriber = subscribed(&able());
     let got = subscriber.get(1, &started());
-    assert_eq!(got.changes, [Change::SessionStarted { session_id: session("1") }]);
+    assert_eq!(got.changes, [SubscriberChange::SessionStarted { session_id: session("1") }]);
     let got = subscriber.get(2, &changed("idle", "thinking"));
     let state = "thinking".to_owned();
-    assert_eq!(got.changes, [Change::StateChanged { session_id: session("1"), state }]);
+    assert_eq!(got.changes, [SubscriberChange::StateChanged { session_id: session("1"), state }]);
     let tool = json!({ "tool": "search", "summary_normal": "Searches.", "tool_call_id": "call_1" });
     subscriber.get(3, &event("tool.invoked", tool));
     let known = subscriber.session(&session("1")).expect("a session");
@@ -26,9 +26,15 @@ fn a_session_is_followed_from_start_to_end() {
     let got = subscriber.get(5, &completed());
     assert_eq!(
         got.changes,
-        [Change::SessionEnded { session_id: session("1"), ending: Ending::Completed }]
+        [SubscriberChange::SessionEnded {
+            session_id: session("1"),
+            ending: SessionEnding::Completed
+        }]
     );
-    assert_eq!(subscriber.sessions().next().and_then(|it| it.ending), Some(Ending::Completed));
+    assert_eq!(
+        subscriber.sessions().next().and_then(|it| it.ending),
+        Some(SessionEnding::Completed)
+    );
 }
 
 #[test]
@@ -48,7 +54,7 @@ fn a_session_that_began_before_is_joined_without_complaint() {
     let mut subscriber = subscribed(&able());
     let got = subscriber.get(1, &changed("calling_tool", "calling_tool"));
     assert_eq!(got.violations, []);
-    assert_eq!(got.changes[0], Change::SessionJoined { session_id: session("1") });
+    assert_eq!(got.changes[0], SubscriberChange::SessionJoined { session_id: session("1") });
     let done = json!({ "tool": "search", "status": "success" });
     assert_eq!(subscriber.get(2, &event("tool.completed", done)).violations, []);
 }
@@ -67,7 +73,7 @@ fn a_missing_number_is_a_gap() {
     let got = subscriber.get(2, &numbered(progress(1), 3));
     let gap = SubscriberViolation::SequenceGap { session_id: session("1"), expected: 1, found: 3 };
     assert_eq!(got.violations, [gap]);
-    let change = Change::Gap { session_id: session("1"), after: None, missed: Some(2) };
+    let change = SubscriberChange::Gap { session_id: session("1"), after: None, missed: Some(2) };
     assert_eq!(got.changes, [change]);
 }
 
@@ -104,7 +110,7 @@ fn a_gap_that_the_hub_tells_of_is_passed_on() {
     let gap = json!({ "agentvoice": { "gap": { "after_event_id": "evt_7", "missed": 4 } } });
     let got = subscriber.get(1, &with(changed("thinking", "thinking"), "extensions", gap));
     let after = Some(EventId::parse("evt_7").expect("id"));
-    let change = Change::Gap { session_id: session("1"), after, missed: Some(4) };
+    let change = SubscriberChange::Gap { session_id: session("1"), after, missed: Some(4) };
     assert!(got.changes.contains(&change), "{got:?}");
     assert_eq!(got.violations, []);
 }

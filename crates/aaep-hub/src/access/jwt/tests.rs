@@ -66,12 +66,12 @@ impl TestSigner {
 
 #[derive(Debug)]
 struct TestJwks {
-    keys: std::sync::Mutex<Result<Value, JwksError>>,
+    keys: std::sync::Mutex<Result<Value, IssuerKeysError>>,
     fetched: AtomicUsize,
 }
 
 impl JwksSource for Arc<TestJwks> {
-    fn fetch(&self) -> Result<Vec<u8>, JwksError> {
+    fn fetch(&self) -> Result<Vec<u8>, IssuerKeysError> {
         self.fetched.fetch_add(1, Ordering::SeqCst);
         let keys = self.keys.lock().expect("no panic while locked").clone()?;
         Ok(json!({ "keys": keys }).to_string().into_bytes())
@@ -88,7 +88,7 @@ fn issuer(keys: Value) -> (JwtIssuer, Arc<TestJwks>) {
         jwks_file: None,
         jwks_uri: None,
         scope_prefix: String::new(),
-        hears: Hears::All,
+        hears: HeardAgents::All,
         owners: Vec::new(),
     };
     (JwtIssuer::new(config, Box::new(Arc::clone(&document))), document)
@@ -119,7 +119,7 @@ fn a_token_of_each_algorithm_is_believed() {
         let principal = issuer.verify(&signer.sign(&claims()), at(0)).expect("believed");
         assert_eq!((principal.id.as_str(), principal.name.as_str()), ("jwt:ada", "ada"));
         let expected = Scopes::NONE.with(Scope::Listen).with(Scope::Reply);
-        assert_eq!((principal.scopes, principal.hears), (expected, Hears::All));
+        assert_eq!((principal.scopes, principal.hears), (expected, HeardAgents::All));
     }
 }
 
@@ -322,9 +322,9 @@ fn keys_that_cannot_be_fetched_anew_are_believed_for_a_day() {
     let token = signer.sign(&with("exp", json!(NOW_S + 1_000_000)));
     let (issuer, document) = issuer(json!([signer.jwk]));
     assert!(issuer.verify(&token, at(0)).is_ok());
-    *document.keys.lock().expect("free") = Err(JwksError::Unreadable("gone".to_owned()));
+    *document.keys.lock().expect("free") = Err(IssuerKeysError::Unreadable("gone".to_owned()));
     assert!(issuer.verify(&token, at(86_399)).is_ok());
-    let gone = JwtError::Keys(JwksError::Unreadable("gone".to_owned()));
+    let gone = JwtError::Keys(IssuerKeysError::Unreadable("gone".to_owned()));
     assert_eq!(issuer.verify(&token, at(86_400)), Err(gone));
 }
 
@@ -334,8 +334,8 @@ fn a_document_of_keys_is_bounded_and_may_be_garbage() {
     let token = signer.sign(&claims());
     let huge = json!("x".repeat(300_000));
     for (keys, expected) in [
-        (json!({}), JwtError::Keys(JwksError::Broken)),
-        (huge, JwtError::Keys(JwksError::TooLarge)),
+        (json!({}), JwtError::Keys(IssuerKeysError::Broken)),
+        (huge, JwtError::Keys(IssuerKeysError::TooLarge)),
         (json!([]), JwtError::UnknownKey),
         (json!([1, null, {}, { "kty": "EC" }]), JwtError::UnknownKey),
     ] {

@@ -23,7 +23,7 @@ fn subscriber(name: &str) -> NewToken {
     NewToken {
         name: name.to_owned(),
         scopes,
-        hears: Hears::All,
+        hears: HeardAgents::All,
         owners: ["ada".to_owned()].into(),
         speaks_as: ["builder".to_owned()].into(),
         expires: None,
@@ -41,7 +41,7 @@ fn empty() -> (TempDir, PathBuf, Tokens) {
 fn a_token_is_found_again_and_its_secret_is_not_in_the_file() {
     let (_folder, path, mut tokens) = empty();
     let mut new = subscriber("NVDA on the laptop");
-    new.hears = Hears::only(["builder".to_owned()]).expect("a list");
+    new.hears = HeardAgents::only(["builder".to_owned()]).expect("a list");
     let (secret, token) = tokens.create(new, at(0)).expect("made");
     let read = Tokens::load(&path).expect("read");
     assert_eq!(read.list(), std::slice::from_ref(&token));

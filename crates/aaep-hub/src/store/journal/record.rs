@@ -5,14 +5,14 @@ use aaep::SessionId;
 use super::{END, HEAD_BYTES, HEAD_END, MARK, StoreId, checksum};
 use crate::audit::{ChainHead, Hash};
 use crate::store::asks;
-use crate::store::change::Change;
+use crate::store::change::StoreChange;
 use crate::store::fault::StoreFault;
 use crate::store::log::PreparedEntry;
 use crate::store::table::{RowReader, parse};
 
 /// The content of a record.
 pub(in crate::store) struct DecodedCommit {
-    pub(in crate::store) changes: Vec<Change>,
+    pub(in crate::store) changes: Vec<StoreChange>,
     pub(in crate::store) lines: Vec<PreparedEntry>,
 }
 
@@ -22,11 +22,11 @@ const JOURNAL: &str = "the journal";
 pub(in crate::store) fn encode(
     id: &StoreId,
     number: u64,
-    changes: &[Change],
+    changes: &[StoreChange],
     lines: &[PreparedEntry],
 ) -> Vec<u8> {
     let mut writer = RecordWriter(vec![0; HEAD_BYTES]);
-    writer.number(changes.iter().filter(|it| !matches!(it, Change::Audit(_))).count() as u64);
+    writer.number(changes.iter().filter(|it| !matches!(it, StoreChange::Audit(_))).count() as u64);
     for change in changes {
         writer.change(change);
     }
@@ -90,9 +90,9 @@ impl RecordWriter {
         self.bytes(text.as_bytes());
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &StoreChange) {
         match change {
-            Change::Event {
+            StoreChange::Event {
                 order,
                 session_id,
                 event_id,
@@ -114,62 +114,62 @@ impl RecordWriter {
                 self.moment(*unix_us);
                 self.bytes(json);
             }
-            Change::SessionEnded { session_id, unix_us } => {
+            StoreChange::SessionEnded { session_id, unix_us } => {
                 self.0.push(2);
                 self.text(session_id.as_str());
                 self.moment(*unix_us);
             }
-            Change::AskOpened { reply_token, session_id, time } => {
+            StoreChange::AskOpened { reply_token, session_id, time } => {
                 self.0.push(3);
                 self.text(reply_token.as_str());
                 self.text(session_id.as_str());
                 self.0.extend(asks::time_to_bytes(*time));
             }
-            Change::AskMoved { reply_token, time } => {
+            StoreChange::AskMoved { reply_token, time } => {
                 self.0.push(4);
                 self.text(reply_token.as_str());
                 self.0.extend(asks::time_to_bytes(*time));
             }
-            Change::AskSettled { reply_token, unix_us, resolution } => {
+            StoreChange::AskSettled { reply_token, unix_us, resolution } => {
                 self.0.push(5);
                 self.text(reply_token.as_str());
                 self.moment(*unix_us);
                 self.bytes(resolution);
             }
-            Change::Subscribed { subscription_id, principal, may_reply, json } => {
+            StoreChange::Subscribed { subscription_id, principal, may_reply, json } => {
                 self.0.push(6);
                 self.text(subscription_id.as_str());
                 self.number(*principal);
                 self.flag(*may_reply);
                 self.bytes(json);
             }
-            Change::Unsubscribed { subscription_id } => {
+            StoreChange::Unsubscribed { subscription_id } => {
                 self.0.push(7);
                 self.text(subscription_id.as_str());
             }
-            Change::Agent { key, name } => {
+            StoreChange::Agent { key, name } => {
                 self.0.push(8);
                 self.number(*key);
                 self.text(name);
             }
-            Change::Principal { key, name } => {
+            StoreChange::Principal { key, name } => {
                 self.0.push(9);
                 self.number(*key);
                 self.text(name);
             }
-            Change::Answered { agent, idempotency_key, unix_us, answer } => {
+            StoreChange::Answered { agent, idempotency_key, unix_us, answer } => {
                 self.0.push(10);
                 self.number(*agent);
                 self.text(idempotency_key);
                 self.moment(*unix_us);
                 self.bytes(answer);
             }
-            Change::SessionAbout { session_id, json } => {
+            StoreChange::SessionAbout { session_id, json } => {
                 self.0.push(11);
                 self.text(session_id.as_str());
                 self.bytes(json);
             }
-            Change::Audit(_) => {}
+            StoreChange::Audit(_) => {}
         }
     }
 
@@ -188,9 +188,9 @@ impl RecordWriter {
     }
 }
 
-fn change(row: &mut RowReader<'_>) -> Result<Change, StoreFault> {
+fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
     Ok(match row.array::<1>()? {
-        [1] => Change::Event {
+        [1] => StoreChange::Event {
             order: row.number()?,
             session_id: parsed(row)?,
             event_id: parsed(row)?,
@@ -201,34 +201,34 @@ fn change(row: &mut RowReader<'_>) -> Result<Change, StoreFault> {
             unix_us: row.moment()?,
             json: row.sized()?.into(),
         },
-        [2] => Change::SessionEnded { session_id: parsed(row)?, unix_us: row.moment()? },
-        [3] => Change::AskOpened {
+        [2] => StoreChange::SessionEnded { session_id: parsed(row)?, unix_us: row.moment()? },
+        [3] => StoreChange::AskOpened {
             reply_token: parsed(row)?,
             session_id: parsed(row)?,
             time: asks::time_of(row)?,
         },
-        [4] => Change::AskMoved { reply_token: parsed(row)?, time: asks::time_of(row)? },
-        [5] => Change::AskSettled {
+        [4] => StoreChange::AskMoved { reply_token: parsed(row)?, time: asks::time_of(row)? },
+        [5] => StoreChange::AskSettled {
             reply_token: parsed(row)?,
             unix_us: row.moment()?,
             resolution: row.sized()?.into(),
         },
-        [6] => Change::Subscribed {
+        [6] => StoreChange::Subscribed {
             subscription_id: parsed(row)?,
             principal: row.number()?,
             may_reply: row.flag()?,
             json: row.sized()?.into(),
         },
-        [7] => Change::Unsubscribed { subscription_id: parsed(row)? },
-        [8] => Change::Agent { key: row.number()?, name: parsed(row)? },
-        [9] => Change::Principal { key: row.number()?, name: parsed(row)? },
-        [10] => Change::Answered {
+        [7] => StoreChange::Unsubscribed { subscription_id: parsed(row)? },
+        [8] => StoreChange::Agent { key: row.number()?, name: parsed(row)? },
+        [9] => StoreChange::Principal { key: row.number()?, name: parsed(row)? },
+        [10] => StoreChange::Answered {
             agent: row.number()?,
             idempotency_key: parsed(row)?,
             unix_us: row.moment()?,
             answer: row.sized()?.into(),
         },
-        [11] => Change::SessionAbout { session_id: parsed(row)?, json: row.sized()?.into() },
+        [11] => StoreChange::SessionAbout { session_id: parsed(row)?, json: row.sized()?.into() },
         _ => return Err(StoreFault::row(JOURNAL)),
     })
 }
@@ -260,7 +260,7 @@ mod tests {
 
     const ID: &StoreId = &[7; 16];
 
-    fn one_of_each() -> Vec<Change> {
+    fn one_of_each() -> Vec<StoreChange> {
         let reply_token = token("one");
         let subscription_id = SubscriptionId::parse("sub_1").expect("an id");
         let runs = StoredTime {
@@ -281,25 +281,29 @@ mod tests {
         vec![
             event(1, "a"),
             event(2, "b"),
-            Change::SessionEnded { session_id: session("a"), unix_us: i64::MIN },
-            Change::AskOpened {
+            StoreChange::SessionEnded { session_id: session("a"), unix_us: i64::MIN },
+            StoreChange::AskOpened {
                 reply_token: reply_token.clone(),
                 session_id: session("a"),
                 time: runs,
             },
-            Change::AskMoved { reply_token: reply_token.clone(), time: waits },
-            Change::AskSettled { reply_token, unix_us: 5, resolution: b"{}".as_slice().into() },
-            Change::Subscribed {
+            StoreChange::AskMoved { reply_token: reply_token.clone(), time: waits },
+            StoreChange::AskSettled {
+                reply_token,
+                unix_us: 5,
+                resolution: b"{}".as_slice().into(),
+            },
+            StoreChange::Subscribed {
                 subscription_id: subscription_id.clone(),
                 principal: 9,
                 may_reply: true,
                 json: b"[]".as_slice().into(),
             },
-            Change::Unsubscribed { subscription_id },
-            Change::Agent { key: 1, name: "Ägent".to_owned() },
-            Change::Principal { key: 2, name: String::new() },
-            Change::SessionAbout { session_id: session("a"), json: b"{}".as_slice().into() },
-            Change::Answered {
+            StoreChange::Unsubscribed { subscription_id },
+            StoreChange::Agent { key: 1, name: "Ägent".to_owned() },
+            StoreChange::Principal { key: 2, name: String::new() },
+            StoreChange::SessionAbout { session_id: session("a"), json: b"{}".as_slice().into() },
+            StoreChange::Answered {
                 agent: 1,
                 idempotency_key: "key".to_owned(),
                 unix_us: 6,

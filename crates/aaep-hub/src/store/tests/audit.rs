@@ -6,7 +6,7 @@ use redb::ReadableTable;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::audit::{Details, Why, export, show, verify};
+use crate::audit::{BrokenReason, Details, export, show, verify};
 
 fn three_entries(folder: &Path) {
     let (mut store, _) = open(folder);
@@ -53,11 +53,11 @@ fn the_same_words_have_another_hash_each_time() {
 fn what_a_peer_chose_cannot_steer_a_terminal() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let Change::Audit(mut nasty) = entry("a", Some("\u{1b}[2J\u{202e}\n{\"seq\":9}")) else {
+    let StoreChange::Audit(mut nasty) = entry("a", Some("\u{1b}[2J\u{202e}\n{\"seq\":9}")) else {
         panic!("an entry")
     };
     nasty.who = Some("\u{1b}]0;x\u{7}\u{202e}Ada\n\u{1f600}".to_owned());
-    store.commit(&[Change::Audit(nasty.clone())]).expect("stored");
+    store.commit(&[StoreChange::Audit(nasty.clone())]).expect("stored");
     let mut exported = Vec::new();
     assert_eq!(export(&store.reader(), &mut exported), Ok(1));
     let file = fs::read(folder.path().join("audit.jsonl")).expect("bytes");
@@ -85,16 +85,16 @@ fn verifying_names_the_first_line_that_cannot_be_trusted() {
     };
     assert_eq!(check(whole.clone()), Ok(3));
     assert_eq!(check(String::new()), Ok(0));
-    assert_eq!(check(whole.replacen("told", "TOLD", 1)), Err((1, Why::Changed)));
-    assert_eq!(check(format!("{}\n{}\n", lines[0], lines[2])), Err((2, Why::NotNext)));
-    assert_eq!(check(format!("{}\n{}\n", lines[0], lines[0])), Err((2, Why::NotNext)));
-    assert_eq!(check(format!("{}\n", lines[1])), Err((1, Why::NotTheFirst)));
-    assert_eq!(check(format!("{}\n{}", lines[0], &lines[1][..50])), Err((2, Why::Torn)));
-    assert_eq!(check(format!("{}\n\n", lines[0])), Err((2, Why::NotAnEntry)));
-    assert_eq!(check(format!("{}\nnull\n", lines[0])), Err((2, Why::NotAnEntry)));
-    assert_eq!(check("x".repeat(100_000)), Err((1, Why::TooLong)));
+    assert_eq!(check(whole.replacen("told", "TOLD", 1)), Err((1, BrokenReason::Changed)));
+    assert_eq!(check(format!("{}\n{}\n", lines[0], lines[2])), Err((2, BrokenReason::NotNext)));
+    assert_eq!(check(format!("{}\n{}\n", lines[0], lines[0])), Err((2, BrokenReason::NotNext)));
+    assert_eq!(check(format!("{}\n", lines[1])), Err((1, BrokenReason::NotTheFirst)));
+    assert_eq!(check(format!("{}\n{}", lines[0], &lines[1][..50])), Err((2, BrokenReason::Torn)));
+    assert_eq!(check(format!("{}\n\n", lines[0])), Err((2, BrokenReason::NotAnEntry)));
+    assert_eq!(check(format!("{}\nnull\n", lines[0])), Err((2, BrokenReason::NotAnEntry)));
+    assert_eq!(check("x".repeat(100_000)), Err((1, BrokenReason::TooLong)));
     let missing = verify(&folder.path().join("none")).expect_err("no file");
-    assert!(matches!(missing.why, Why::Unreadable(_)));
+    assert!(matches!(missing.why, BrokenReason::Unreadable(_)));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_log_is_shown_from_the_middle_as_from_the_beginning() {
             outcome: "x".repeat(usize::try_from(number).expect("small") % 97),
             details: None,
         };
-        store.commit(&[Change::Audit(entry)]).expect("stored");
+        store.commit(&[StoreChange::Audit(entry)]).expect("stored");
     }
     let reader = store.reader();
     let all: Vec<_> = crate::audit::show(&reader).map(|it| it.expect("whole")).collect();

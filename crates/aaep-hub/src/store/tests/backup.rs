@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::audit::{self, Entry};
 use crate::store::backup::{BackupError, restore};
 use crate::store::tests::{ended, event, open, session, token};
-use crate::store::{Change, Store, StoredTime};
+use crate::store::{Store, StoreChange, StoredTime};
 
-fn entry(number: i64) -> Change {
-    Change::Audit(Entry {
+fn entry(number: i64) -> StoreChange {
+    StoreChange::Audit(Entry {
         unix_us: number,
         kind: "asked",
         session_id: Some(session("a")),
@@ -33,27 +33,28 @@ fn filled(folder: &Path) -> Store {
         event_unix_us: None,
     };
     let settled = token("two");
-    let opened = |reply_token| Change::AskOpened { reply_token, session_id: session("a"), time };
+    let opened =
+        |reply_token| StoreChange::AskOpened { reply_token, session_id: session("a"), time };
     let changes = [
         event(1, "a"),
         event(2, "b"),
         ended("b", 20),
         opened(token("one")),
         opened(settled.clone()),
-        Change::AskSettled {
+        StoreChange::AskSettled {
             reply_token: settled,
             unix_us: 5,
             resolution: b"{}".as_slice().into(),
         },
-        Change::Subscribed {
+        StoreChange::Subscribed {
             subscription_id: aaep::SubscriptionId::parse("sub_1").expect("an id"),
             principal: 1,
             may_reply: true,
             json: b"{}".as_slice().into(),
         },
-        Change::Agent { key: 7, name: "Ägent".to_owned() },
-        Change::Principal { key: 1, name: "me".to_owned() },
-        Change::Answered {
+        StoreChange::Agent { key: 7, name: "Ägent".to_owned() },
+        StoreChange::Principal { key: 1, name: "me".to_owned() },
+        StoreChange::Answered {
             agent: 1,
             idempotency_key: "k".to_owned(),
             unix_us: 1,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::audit::{AdoptError, Broken, ChainHead, Hash, Why, look, show, verify};
+use crate::audit::{AdoptError, Broken, BrokenReason, ChainHead, Hash, look, show, verify};
 use crate::store::{OpenOptions, SyncedAudit};
 
 /// A store whose audit file is safe up to the second entry, while two more are certain to be in the store only.
@@ -112,7 +112,7 @@ fn a_log_without_its_store_is_not_taken_on() {
     fs::remove_file(folder.path().join("store.redb")).expect("removed");
     let error = open_error(folder.path());
     assert!(
-        matches!(&error, OpenError::AuditBroken { broken, .. } if broken.why == Why::Foreign),
+        matches!(&error, OpenError::AuditBroken { broken, .. } if broken.why == BrokenReason::Foreign),
         "{error}"
     );
 }
@@ -121,7 +121,7 @@ fn a_log_without_its_store_is_not_taken_on() {
 fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.jsonl");
-    let Change::Audit(mut long) = entry("a", None) else { panic!("an entry") };
+    let StoreChange::Audit(mut long) = entry("a", None) else { panic!("an entry") };
     long.who = Some("\u{e9}".repeat(500));
     let mut head = ChainHead { seq: 0, hash: Hash::ZERO };
     let mut text = Vec::new();
@@ -140,9 +140,11 @@ fn of_a_long_log_the_end_is_verified_when_it_is_opened_and_all_of_it_on_demand()
     assert_eq!(check(safe), Ok(()));
     assert_eq!(verify(&path).expect("the chain holds").entries, seq);
     let other = SyncedAudit { hash: Hash::ZERO, ..safe };
-    assert_eq!(check(other), Err((seq, Why::Foreign)));
+    assert_eq!(check(other), Err((seq, BrokenReason::Foreign)));
     let line = text.len() / usize::try_from(seq).expect("small");
-    for (at, opened) in [(text.len() - line - 50, Err((seq - 1, Why::Changed))), (50, Ok(()))] {
+    for (at, opened) in
+        [(text.len() - line - 50, Err((seq - 1, BrokenReason::Changed))), (50, Ok(()))]
+    {
         let mut changed = text.clone();
         changed[at] ^= 1;
         fs::write(&path, &changed).expect("written");

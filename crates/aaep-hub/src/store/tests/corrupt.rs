@@ -54,7 +54,7 @@ fn a_store_from_the_future_is_refused_in_clear_words() {
 }
 
 /// The events that can be read, and whether these are all.
-fn replayed(store: &Store, recovered: &Recovered) -> (Vec<StoredEvent>, bool) {
+fn replayed(store: &Store, recovered: &RecoveredStore) -> (Vec<StoredEvent>, bool) {
     let mut found = Vec::new();
     for event in recovered.replay(&store.reader()) {
         match event {

@@ -48,7 +48,7 @@ fn one_start_with_the_clock_forty_days_ahead_deletes_nothing() {
     let keep = || open_keeping(folder.path(), 30 * 24 * 3600, u64::MAX);
     let mut store = keep();
     store.sweep(at(0)).expect("swept");
-    let answered = Change::Answered {
+    let answered = StoreChange::Answered {
         agent: 1,
         idempotency_key: "key".to_owned(),
         unix_us: moment(0),
@@ -151,7 +151,7 @@ fn a_sweep_does_a_bounded_piece_of_work() {
 fn old_answers_and_words_without_a_session_go_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open_keeping(folder.path(), 10, u64::MAX);
-    let answered = |key: &str, unix_us| Change::Answered {
+    let answered = |key: &str, unix_us| StoreChange::Answered {
         agent: 1,
         idempotency_key: key.to_owned(),
         unix_us,
@@ -172,12 +172,12 @@ fn old_answers_and_words_without_a_session_go_too() {
 fn a_deleted_session_leaves_no_words_and_the_chain_holds() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let opened = Change::AskOpened {
+    let opened = StoreChange::AskOpened {
         reply_token: token("one"),
         session_id: session("a"),
         time: time(Some(9), None),
     };
-    let settled = Change::AskSettled {
+    let settled = StoreChange::AskSettled {
         reply_token: token("one"),
         unix_us: 3,
         resolution: b"\"my secret\"".as_slice().into(),
@@ -222,9 +222,11 @@ fn a_session_that_comes_again_after_its_deletion_is_a_new_one() {
 }
 
 /// An event of this many bytes, in a session of this principal.
-fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> Change {
-    let Change::Event { session_id, event_id, .. } = event(order, name) else { panic!("an event") };
-    Change::Event {
+fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> StoreChange {
+    let StoreChange::Event { session_id, event_id, .. } = event(order, name) else {
+        panic!("an event")
+    };
+    StoreChange::Event {
         order,
         session_id,
         event_id,

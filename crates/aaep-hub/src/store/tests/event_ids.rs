@@ -79,7 +79,8 @@ fn every_event_of_a_long_session_is_found_in_few_rows() {
     let mut next = 0;
     // One at a time, and in groups of many lengths, up to more than a long run.
     for length in (0..300).map(|_| 1).chain((1..40).map(|it| it * 7)).chain([5_000, 1, 20, 4_096]) {
-        let events: Vec<Change> = (next..next + length).map(|order| event(order, "a")).collect();
+        let events: Vec<StoreChange> =
+            (next..next + length).map(|order| event(order, "a")).collect();
         store.commit(&events).expect("stored");
         next += length;
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::bounds::MAX_JSON_BYTES;
 use crate::store::{
-    CommitError, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, OpenAsk, StoredSubscription, apply, asks,
-    table,
+    CommitError, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, StoredOpenAsk, StoredSubscription, apply,
+    asks, table,
 };
 use aaep::SubscriptionId;
 
@@ -12,7 +12,7 @@ use aaep::SubscriptionId;
 fn events_come_back_in_their_order_over_all_sessions() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, recovered) = open(folder.path());
-    assert_eq!(recovered, Recovered::default());
+    assert_eq!(recovered, RecoveredStore::default());
     store.commit(&[event(0, "b"), event(1, "a"), event(5, "b")]).expect("stored");
     store.commit(&[event(6, "a")]).expect("stored");
     drop(store);
@@ -43,7 +43,7 @@ fn an_order_is_never_given_twice_whatever_was_deleted() {
 fn a_refused_commit_leaves_nothing() {
     let mut store = Store::in_memory();
     store.commit(&[event(3, "a")]).expect("stored");
-    let agent = Change::Agent { key: 1, name: "builder".to_owned() };
+    let agent = StoreChange::Agent { key: 1, name: "builder".to_owned() };
     let refused = store.commit(&[agent, event(4, "b"), event(4, "a"), entry("a", Some("words"))]);
     assert!(matches!(refused, Err(CommitError::OutOfOrder { .. })));
     let reader = store.reader();
@@ -58,13 +58,13 @@ fn what_is_beyond_a_bound_is_stored_and_counted_as_a_mistake() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let resolution: Arc<[u8]> = vec![b' '; MAX_JSON_BYTES + 1].into();
-    let settled = Change::AskSettled { reply_token: token("a"), unix_us: 0, resolution };
+    let settled = StoreChange::AskSettled { reply_token: token("a"), unix_us: 0, resolution };
     let long = |count| "\u{1}".repeat(count);
-    let Change::Audit(plain) = entry("a", None) else { panic!("an entry") };
+    let StoreChange::Audit(plain) = entry("a", None) else { panic!("an entry") };
     let entry = Entry { who: Some(long(9_000)), outcome: long(9_000), ..plain };
-    let named = Change::Principal { key: 9, name: long(5_000) };
+    let named = StoreChange::Principal { key: 9, name: long(5_000) };
     assert_eq!(store.beyond_bounds(), 0);
-    store.commit(&[event(0, "a"), settled, named, Change::Audit(entry)]).expect("stored");
+    store.commit(&[event(0, "a"), settled, named, StoreChange::Audit(entry)]).expect("stored");
     assert_eq!(store.beyond_bounds(), 1);
     drop(store);
     let (_, recovered) = open(folder.path());
@@ -94,16 +94,16 @@ fn a_session_has_no_last_event() {
 fn questions_keep_their_deadline_and_their_resolution() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let opened = |name: &str| Change::AskOpened {
+    let opened = |name: &str| StoreChange::AskOpened {
         reply_token: token(name),
         session_id: session("a"),
         time: time(Some(100), None),
     };
-    let moved = |name: &str, ends_unix_us, left_us| Change::AskMoved {
+    let moved = |name: &str, ends_unix_us, left_us| StoreChange::AskMoved {
         reply_token: token(name),
         time: time(ends_unix_us, left_us),
     };
-    let settled = |name: &str, resolution: &str| Change::AskSettled {
+    let settled = |name: &str, resolution: &str| StoreChange::AskSettled {
         reply_token: token(name),
         unix_us: 50,
         resolution: resolution.as_bytes().into(),
@@ -114,7 +114,7 @@ fn questions_keep_their_deadline_and_their_resolution() {
     store.commit(&[settled("three", "\"reject\"")]).expect("the first one stands");
     drop(store);
     let (store, recovered) = open(folder.path());
-    let ask = |name: &str, ends_unix_us, left_us| OpenAsk {
+    let ask = |name: &str, ends_unix_us, left_us| StoredOpenAsk {
         reply_token: token(name),
         session_id: session("a"),
         time: time(ends_unix_us, left_us),
@@ -131,13 +131,13 @@ fn subscriptions_names_and_answers_come_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let id = |name: &str| SubscriptionId::parse(&format!("sub_{name}")).expect("letters");
-    let subscribed = |name: &str| Change::Subscribed {
+    let subscribed = |name: &str| StoreChange::Subscribed {
         subscription_id: id(name),
         principal: 5,
         may_reply: true,
         json: b"{}".as_slice().into(),
     };
-    let answered = |agent, text: &str| Change::Answered {
+    let answered = |agent, text: &str| StoreChange::Answered {
         agent,
         idempotency_key: "k".to_owned(),
         unix_us: 9,
@@ -147,9 +147,9 @@ fn subscriptions_names_and_answers_come_back() {
         .commit(&[
             subscribed("a"),
             subscribed("b"),
-            Change::Unsubscribed { subscription_id: id("a") },
-            Change::Agent { key: 3, name: "builder".to_owned() },
-            Change::Principal { key: 5, name: "Ada Lovelace, née Byron".to_owned() },
+            StoreChange::Unsubscribed { subscription_id: id("a") },
+            StoreChange::Agent { key: 3, name: "builder".to_owned() },
+            StoreChange::Principal { key: 5, name: "Ada Lovelace, née Byron".to_owned() },
             answered(3, "first"),
             answered(4, "other"),
             answered(3, "second"),
@@ -221,11 +221,11 @@ fn a_page_of_events_begins_anywhere_and_ends_where_it_must() {
 fn large_events_are_given_in_pages_that_fit_into_memory() {
     let mut store = Store::in_memory();
     let large = |order| {
-        let Change::Event { session_id, event_id, .. } = event(order, "a") else {
+        let StoreChange::Event { session_id, event_id, .. } = event(order, "a") else {
             panic!("an event")
         };
         let json = vec![b' '; MAX_JSON_BYTES].into();
-        Change::Event {
+        StoreChange::Event {
             order,
             session_id,
             event_id,
@@ -309,7 +309,7 @@ fn readers_see_whole_commits_while_the_writer_writes() {
 fn an_empty_answer_forgets_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let answered = |key: &str, answer: &[u8]| Change::Answered {
+    let answered = |key: &str, answer: &[u8]| StoreChange::Answered {
         agent: 1,
         idempotency_key: key.to_owned(),
         unix_us: 5,
@@ -329,13 +329,21 @@ fn an_empty_answer_forgets_its_key() {
 fn whoever_settles_without_end_forgets_its_own_outcomes_and_nobody_elses() {
     const MAX: u64 = 10;
     let mut store = Store::in_memory();
-    let Change::Event {
-        order, session_id, event_id, agent, by_hub, is_urgent, unix_us, json, ..
+    let StoreChange::Event {
+        order,
+        session_id,
+        event_id,
+        agent,
+        by_hub,
+        is_urgent,
+        unix_us,
+        json,
+        ..
     } = event(0, "ofAda")
     else {
         panic!("an event")
     };
-    let of_ada = Change::Event {
+    let of_ada = StoreChange::Event {
         order,
         session_id,
         event_id,
@@ -370,7 +378,7 @@ fn whoever_settles_without_end_forgets_its_own_outcomes_and_nobody_elses() {
 fn principals_to_which_nothing_refers_are_forgotten_when_there_are_many() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let name = |key: u64| Change::Principal { key, name: format!("number {key}") };
+    let name = |key: u64| StoreChange::Principal { key, name: format!("number {key}") };
     // Principal 8 has a session.
     let changes: Vec<_> = (1..=20).map(name).chain([event(0, "a")]).collect();
     store.commit(&changes).expect("stored");
@@ -379,7 +387,7 @@ fn principals_to_which_nothing_refers_are_forgotten_when_there_are_many() {
     store.forget_unused_principals(&mut recovered, 20).expect("done");
     assert_eq!(recovered.principals.len(), 20, "there are not many");
     store.forget_unused_principals(&mut recovered, 19).expect("done");
-    let numbers = |recovered: &Recovered| -> Vec<u64> {
+    let numbers = |recovered: &RecoveredStore| -> Vec<u64> {
         recovered.principals.iter().map(|it| it.0).collect()
     };
     assert_eq!(numbers(&recovered), [8, 20], "the last number is not given again");

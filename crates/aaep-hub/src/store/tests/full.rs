@@ -72,14 +72,14 @@ impl StorageBackend for SmallDisk {
 }
 
 /// A store on such a disk, without a journal.
-pub(crate) fn open_small(folder: &Path) -> (Store, Recovered, TestDisk) {
+pub(crate) fn open_small(folder: &Path) -> (Store, RecoveredStore, TestDisk) {
     let (mut store, recovered, disk) = open_small_with_journal(folder);
     store.journal = None;
     (store, recovered, disk)
 }
 
 /// The same, with spare room reserved.
-pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, Recovered, TestDisk) {
+pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, RecoveredStore, TestDisk) {
     let (mut store, recovered, disk) = open_on_disk(folder, Some(folder.join("spare")));
     store.journal = None;
     store.keep_spare_room();
@@ -87,11 +87,14 @@ pub(crate) fn open_small_with_spare_room(folder: &Path) -> (Store, Recovered, Te
 }
 
 /// A store whose database is on such a disk, but not its journal.
-fn open_small_with_journal(folder: &Path) -> (Store, Recovered, TestDisk) {
+fn open_small_with_journal(folder: &Path) -> (Store, RecoveredStore, TestDisk) {
     open_on_disk(folder, None)
 }
 
-fn open_on_disk(folder: &Path, spare: Option<std::path::PathBuf>) -> (Store, Recovered, TestDisk) {
+fn open_on_disk(
+    folder: &Path,
+    spare: Option<std::path::PathBuf>,
+) -> (Store, RecoveredStore, TestDisk) {
     let disk = TestDisk {
         spare,
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
@@ -113,11 +116,11 @@ fn open_on_disk(folder: &Path, spare: Option<std::path::PathBuf>) -> (Store, Rec
     (store, recovered, disk)
 }
 
-pub(super) fn large_event(order: u64) -> Change {
-    let Change::Event { session_id, event_id, .. } = event(order, "large") else {
+pub(super) fn large_event(order: u64) -> StoreChange {
+    let StoreChange::Event { session_id, event_id, .. } = event(order, "large") else {
         panic!("an event")
     };
-    Change::Event {
+    StoreChange::Event {
         order,
         session_id,
         event_id,
@@ -137,7 +140,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     }
 }
 
-fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, TestDisk)) {
+fn fill_again_and_again(open_small: fn(&Path) -> (Store, RecoveredStore, TestDisk)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _, disk) = open_small(folder.path());
     let reader = store.reader();
@@ -162,7 +165,7 @@ fn fill_again_and_again(open_small: fn(&Path) -> (Store, Recovered, TestDisk)) {
         assert_eq!(large.events, next_order - 1);
         assert_eq!(store.audit().last_seq, next_order);
         // Small changes may or may not find room; they must not affect what is stored.
-        store.commit(&[Change::Agent { key: 1, name: "x".to_owned() }]).ok();
+        store.commit(&[StoreChange::Agent { key: 1, name: "x".to_owned() }]).ok();
         disk.room_bytes.store(u64::MAX, Ordering::SeqCst);
         store.commit(&[large_event(next_order), entry("large", None)]).expect("there is room");
         next_order += 1;
@@ -234,7 +237,7 @@ fn an_audit_file_without_room_is_caught_up_later() {
 fn on_a_full_disk_a_session_that_runs_can_be_ended_and_then_deleted() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _, disk) = open_small_with_spare_room(folder.path());
-    let opened = Change::AskOpened {
+    let opened = StoreChange::AskOpened {
         reply_token: token("one"),
         session_id: session("large"),
         time: time(Some(9), None),

@@ -36,7 +36,7 @@ fn journaled(folder: &Path, commits: u64) -> (Store, Vec<u64>) {
 fn a_crash_takes_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
-    let asked = Change::AskOpened {
+    let asked = StoreChange::AskOpened {
         reply_token: token("one"),
         session_id: session("a"),
         time: time(Some(900), None),

@@ -9,7 +9,7 @@ use aaep::event::human::{Decision, ResponseKind, Reversibility};
 use aaep::extension::{DecidedBy, Delivery};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
-use aaep_engine::{AskTimeRecord, Input, Now, Output, Principal, Resolution};
+use aaep_engine::{AskTimeRecord, EngineInput, Now, Output, PrincipalNumber, Resolution};
 
 use super::{can_answer, is_default};
 use crate::check::HubStep;
@@ -20,7 +20,7 @@ use crate::truth::{SubscriberPresence, WorldTruth};
 pub(super) struct TrackedAsk {
     pub(super) token: ReplyToken,
     /// The principal that asked.
-    pub(super) principal: Principal,
+    pub(super) principal: PrincipalNumber,
     pub(super) event: Arc<Event>,
     pub(super) is_confirmation: bool,
     pub(super) deadline_us: u64,
@@ -52,7 +52,7 @@ pub fn token_of(payload: &Payload) -> Option<&ReplyToken> {
 impl TrackedAsk {
     pub(super) fn of(
         event: &Arc<Event>,
-        principal: Principal,
+        principal: PrincipalNumber,
         truth: &WorldTruth,
         now_us: u64,
     ) -> Option<Self> {
@@ -107,9 +107,9 @@ impl TrackedAsk {
     }
 
     /// Whether the ask allows this answer.
-    pub(super) fn takes(&self, input: &Input) -> bool {
+    pub(super) fn takes(&self, input: &EngineInput) -> bool {
         match (&self.event.payload, input) {
-            (Payload::AwaitingConfirmation(it), Input::Confirm { reply, .. }) => {
+            (Payload::AwaitingConfirmation(it), EngineInput::Confirm { reply, .. }) => {
                 let is_no = reply.decision == Decision::Reject || reply.modified_action.is_some();
                 let offers =
                     |all: &Vec<String>| all.iter().any(|allowed| allowed.as_str() == "accept");
@@ -120,7 +120,7 @@ impl TrackedAsk {
                     || it.allowed_replies.as_ref().is_none_or(offers)
                         && (!is_by_rule || PresentedRisk::of(it).is_for_rules())
             }
-            (Payload::AwaitingClarification(it), Input::Clarify { reply, .. }) => {
+            (Payload::AwaitingClarification(it), EngineInput::Clarify { reply, .. }) => {
                 let kinds = it.accepted_response_kinds.as_deref();
                 let is_kind = |kind: &ResponseKind| {
                     matches!(
@@ -140,7 +140,7 @@ impl TrackedAsk {
         &self,
         resolution: &Resolution,
         decided_by: &DecidedBy,
-        input: &Input,
+        input: &EngineInput,
         now_us: u64,
     ) -> Result<(), String> {
         let is_right = match decided_by {
@@ -161,14 +161,14 @@ impl TrackedAsk {
         Ok(())
     }
 
-    fn says(&self, input: &Input, resolution: &Resolution) -> bool {
+    fn says(&self, input: &EngineInput, resolution: &Resolution) -> bool {
         match input {
-            Input::Confirm { reply, .. } => {
+            EngineInput::Confirm { reply, .. } => {
                 let is_yes = reply.decision == Decision::Accept && reply.modified_action.is_none();
                 let said = if is_yes { Resolution::Accept } else { Resolution::Reject };
                 reply.reply_token == self.token && said == *resolution
             }
-            Input::Clarify { reply, .. } => {
+            EngineInput::Clarify { reply, .. } => {
                 reply.reply_token == self.token
                     && Resolution::Answer(reply.response.clone()) == *resolution
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep::extension::{DecidedBy, Delivery};
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{Input, Output, Principal, Record};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, Record};
 
 use super::can_answer;
 use super::open::{TrackedAsk, left_us, token_of};
@@ -69,7 +69,7 @@ impl Invariant for WithinMaximum {
 
 /// How long the ask of this step may stay open, according to its agent.
 fn most_us(step: &HubStep<'_>) -> u64 {
-    let Input::Publish { event, .. } = step.input else { return 0 };
+    let EngineInput::Publish { event, .. } = step.input else { return 0 };
     let timeout_seconds = match &event.payload {
         Payload::AwaitingConfirmation(it) => it.timeout_seconds,
         Payload::AwaitingClarification(it) => it.timeout_seconds,
@@ -196,25 +196,27 @@ impl ExtraTimeAllowed {
 
 /// A subscriber's request about the time of an ask.
 struct AskTimeChange<'a> {
-    principal: Principal,
+    principal: PrincipalNumber,
     subscription: &'a aaep::SubscriptionId,
     token: &'a ReplyToken,
     is_presented: bool,
 }
 
 impl<'a> AskTimeChange<'a> {
-    fn of(input: &'a Input) -> Option<Self> {
-        let is_presented = matches!(input, Input::Presented { .. });
+    fn of(input: &'a EngineInput) -> Option<Self> {
+        let is_presented = matches!(input, EngineInput::Presented { .. });
         match input {
-            Input::Presented { principal, subscription_id, reply_token }
-            | Input::Extend { principal, subscription_id, reply_token, .. }
-            | Input::Pause { principal, subscription_id, reply_token }
-            | Input::Resume { principal, subscription_id, reply_token } => Some(AskTimeChange {
-                principal: *principal,
-                subscription: subscription_id,
-                token: reply_token,
-                is_presented,
-            }),
+            EngineInput::Presented { principal, subscription_id, reply_token }
+            | EngineInput::Extend { principal, subscription_id, reply_token, .. }
+            | EngineInput::Pause { principal, subscription_id, reply_token }
+            | EngineInput::Resume { principal, subscription_id, reply_token } => {
+                Some(AskTimeChange {
+                    principal: *principal,
+                    subscription: subscription_id,
+                    token: reply_token,
+                    is_presented,
+                })
+            }
             _ => None,
         }
     }

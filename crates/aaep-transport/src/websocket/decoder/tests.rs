@@ -29,7 +29,7 @@ fn frame(first: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Everything that was decoded, and the violation that ended it.
-fn read_all(bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<Violation>) {
+fn read_all(bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<WebSocketViolation>) {
     let mut decoder = Decoder::new(Role::Server, MAX_BYTES);
     let mut all = Vec::new();
     for mut piece in bytes.chunks(cut.max(1)) {
@@ -45,7 +45,7 @@ fn read_all(bytes: &[u8], cut: usize) -> (Vec<Incoming>, Option<Violation>) {
     (all, None)
 }
 
-fn refused_with(bytes: &[u8], violation: Violation) {
+fn refused_with(bytes: &[u8], violation: WebSocketViolation) {
     for cut in [1, 2, 3, bytes.len()] {
         assert_eq!(read_all(bytes, cut).1, Some(violation), "cut every {cut}");
     }
@@ -77,42 +77,48 @@ fn a_message_in_pieces_with_a_ping_between_them_is_one_message() {
 
 #[test]
 fn every_broken_rule_has_its_own_name() {
-    refused_with(&[0x81, 0x02, b'h', b'i'], Violation::Unmasked);
+    refused_with(&[0x81, 0x02, b'h', b'i'], WebSocketViolation::Unmasked);
     for bits in [0x40, 0x20, 0x10] {
-        refused_with(&frame(0x81 | bits, b"x"), Violation::ReservedBits);
+        refused_with(&frame(0x81 | bits, b"x"), WebSocketViolation::ReservedBits);
     }
     for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
-        refused_with(&frame(0x80 | opcode, b""), Violation::UnknownOpcode);
+        refused_with(&frame(0x80 | opcode, b""), WebSocketViolation::UnknownOpcode);
     }
-    refused_with(&frame(0x82, b"x"), Violation::Binary);
+    refused_with(&frame(0x82, b"x"), WebSocketViolation::Binary);
     for opcode in [0x88, 0x89, 0x8a] {
-        refused_with(&frame(opcode, &[b'x'; 126]), Violation::LongControlFrame);
-        refused_with(&frame(opcode & 0x0f, b""), Violation::FragmentedControlFrame);
+        refused_with(&frame(opcode, &[b'x'; 126]), WebSocketViolation::LongControlFrame);
+        refused_with(&frame(opcode & 0x0f, b""), WebSocketViolation::FragmentedControlFrame);
     }
-    refused_with(&frame(0x80, b"x"), Violation::NothingToContinue);
-    refused_with(&[frame(0x01, b"a"), frame(0x81, b"b")].concat(), Violation::UnfinishedMessage);
-    refused_with(&frame(0x81, b"\xff"), Violation::InvalidText);
-    refused_with(&[frame(0x01, b"\xc3"), frame(0x80, b"x")].concat(), Violation::InvalidText);
-    refused_with(&frame(0x81, "grün".as_bytes().split_at(3).0), Violation::InvalidText);
-    refused_with(&frame(0x88, &[3]), Violation::ShortClose);
+    refused_with(&frame(0x80, b"x"), WebSocketViolation::NothingToContinue);
+    refused_with(
+        &[frame(0x01, b"a"), frame(0x81, b"b")].concat(),
+        WebSocketViolation::UnfinishedMessage,
+    );
+    refused_with(&frame(0x81, b"\xff"), WebSocketViolation::InvalidText);
+    refused_with(
+        &[frame(0x01, b"\xc3"), frame(0x80, b"x")].concat(),
+        WebSocketViolation::InvalidText,
+    );
+    refused_with(&frame(0x81, "grün".as_bytes().split_at(3).0), WebSocketViolation::InvalidText);
+    refused_with(&frame(0x88, &[3]), WebSocketViolation::ShortClose);
     for code in [0_u16, 999, 1004, 1005, 1006, 1015, 2000, 5000, 65_535] {
-        refused_with(&frame(0x88, &code.to_be_bytes()), Violation::InvalidCloseCode);
+        refused_with(&frame(0x88, &code.to_be_bytes()), WebSocketViolation::InvalidCloseCode);
     }
-    refused_with(&frame(0x88, b"\x03\xe8\xff"), Violation::InvalidCloseReason);
-    refused_with(&[0x81, 0xfe, 0, 125], Violation::LengthForm);
-    refused_with(&[0x81, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff], Violation::LengthForm);
-    refused_with(&[0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0], Violation::LengthForm);
+    refused_with(&frame(0x88, b"\x03\xe8\xff"), WebSocketViolation::InvalidCloseReason);
+    refused_with(&[0x81, 0xfe, 0, 125], WebSocketViolation::LengthForm);
+    refused_with(&[0x81, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff], WebSocketViolation::LengthForm);
+    refused_with(&[0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0], WebSocketViolation::LengthForm);
     let masked = frame(0x81, b"x");
     let mut client = Decoder::new(Role::Client, MAX_BYTES);
-    assert_eq!(client.next(&mut masked.as_slice()), Err(Violation::Masked));
+    assert_eq!(client.next(&mut masked.as_slice()), Err(WebSocketViolation::Masked));
 }
 
 #[test]
 fn a_length_of_a_gibibyte_is_refused_before_any_of_it_comes() {
     let header = [&[0x81, 0xff][..], &(1_u64 << 30).to_be_bytes()].concat();
-    refused_with(&header, Violation::TooBig);
+    refused_with(&header, WebSocketViolation::TooBig);
     let mut decoder = Decoder::new(Role::Server, MAX_BYTES);
-    assert_eq!(decoder.next(&mut header.as_slice()), Err(Violation::TooBig));
+    assert_eq!(decoder.next(&mut header.as_slice()), Err(WebSocketViolation::TooBig));
     assert_eq!(decoder.message.capacity(), 0);
 }
 
@@ -128,17 +134,17 @@ fn an_announced_length_alone_takes_no_memory() {
 fn the_bound_holds_across_pieces_but_not_for_control_frames() {
     let full = vec![b'x'; MAX_BYTES as usize];
     assert_eq!(read_all(&frame(0x81, &full), 1000).1, None);
-    refused_with(&frame(0x81, &vec![b'x'; MAX_BYTES as usize + 1]), Violation::TooBig);
+    refused_with(&frame(0x81, &vec![b'x'; MAX_BYTES as usize + 1]), WebSocketViolation::TooBig);
     let pieces = [frame(0x01, &full), frame(0x89, b"still"), frame(0x80, b"x")].concat();
     assert_eq!(
         read_all(&pieces, 1000),
-        (vec![Incoming::Ping(b"still".to_vec())], Some(Violation::TooBig))
+        (vec![Incoming::Ping(b"still".to_vec())], Some(WebSocketViolation::TooBig))
     );
     let mut small = Decoder::new(Role::Server, 10);
     let ping = frame(0x89, &[b'x'; 125]);
     assert_eq!(small.next(&mut ping.as_slice()), Ok(Some(Incoming::Ping(vec![b'x'; 125]))));
     let text = frame(0x81, &[b'x'; 11]);
-    assert_eq!(small.next(&mut text.as_slice()), Err(Violation::TooBig));
+    assert_eq!(small.next(&mut text.as_slice()), Err(WebSocketViolation::TooBig));
 }
 
 #[test]
@@ -147,7 +153,7 @@ fn endless_empty_pieces_are_refused() {
     for _ in 0..MAX_FRAGMENTS {
         bytes.extend(frame(0x00, b""));
     }
-    refused_with(&bytes, Violation::TooManyFragments);
+    refused_with(&bytes, WebSocketViolation::TooManyFragments);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The conversation with a simulated BRLTTY, packet by packet.
 
 use super::*;
-use crate::device::socket::Address;
-use crate::utterance::{Choice, Kind, Pace, Utterance, UtteranceId, Weight};
+use crate::device::socket::DeviceAddress;
+use crate::utterance::{Choice, Pace, Utterance, UtteranceId, UtteranceKind, Weight};
 
 const CELLS: u32 = 40;
 
@@ -52,7 +52,7 @@ fn sent(out: &ConversationOutput) -> (String, String) {
 
 impl PlayedBraille {
     fn new() -> Self {
-        let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+        let settings = Settings::new(DeviceAddress::Tcp("nowhere".to_owned(), 1));
         let settings = Settings { least_look: Duration::from_millis(500), ..settings };
         let mut played = PlayedBraille {
             talk: BrailleConversation::new(settings, Box::new(|| None)),
@@ -97,10 +97,10 @@ impl PlayedBraille {
         assert_eq!(sent(&played.hears(&done())).0, "m");
         assert_eq!(sent(&played.hears(&done())).0, "u");
         assert_eq!(sent(&played.hears(&done())), ("ws".to_owned(), "1/2 Delete?".to_owned()));
-        assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(id)]);
+        assert_eq!(played.hears(&cells(CELLS)).reports, [DeviceReport::Began(id)]);
         let out = played.hears(&on());
         assert_eq!(sent(&out), ("ws".to_owned(), ANSWERS.to_owned()));
-        assert_eq!(out.reports, [Report::Ended(id)]);
+        assert_eq!(out.reports, [DeviceReport::Ended(id)]);
         played
     }
 
@@ -118,7 +118,7 @@ const YES: u32 = 38;
 fn utterance(id: UtteranceId, words: &str) -> Utterance {
     Utterance {
         id,
-        kind: Kind::Reply,
+        kind: UtteranceKind::Reply,
         weight: Weight::Critical,
         words: words.to_owned(),
         language: None,
@@ -132,7 +132,7 @@ fn utterance(id: UtteranceId, words: &str) -> Utterance {
 fn question(id: UtteranceId) -> Utterance {
     let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
     Utterance {
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         choices: vec![choice("yes", true), choice("no", false)],
         ..utterance(id, "Delete?")
     }
@@ -149,7 +149,7 @@ fn a_key_that_comes_before_the_answers_are_known_to_be_shown_chooses_nothing() {
     played.later(499);
     assert_eq!(played.hears(&route(YES)).reports, [], "still too soon");
     played.later(1);
-    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+    assert_eq!(played.hears(&route(YES)).reports, [DeviceReport::Chosen(1, 0)]);
 }
 
 #[test]
@@ -157,7 +157,10 @@ fn an_answer_is_taken_once_and_the_display_is_given_back() {
     let mut played = PlayedBraille::question_shown(1);
     played.later(500);
     let out = played.hears(&route(NO));
-    assert_eq!((out.reports.as_slice(), sent(&out).0.as_str()), (&[Report::Chosen(1, 1)][..], "L"));
+    assert_eq!(
+        (out.reports.as_slice(), sent(&out).0.as_str()),
+        (&[DeviceReport::Chosen(1, 1)][..], "L")
+    );
     assert_eq!(played.hears(&[route(NO), route(YES), done(), route(YES)].concat()).reports, []);
 }
 
@@ -178,20 +181,20 @@ fn another_question_takes_the_place_and_a_key_meant_for_the_first_chooses_nothin
         ("ws".to_owned(), "1/2 Delete?".to_owned())
     );
     assert_eq!(played.hears(&route(YES)).reports, []);
-    assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(2)]);
+    assert_eq!(played.hears(&cells(CELLS)).reports, [DeviceReport::Began(2)]);
     played.later(500);
-    let none = [Report::NoChoice(2)];
+    let none = [DeviceReport::NoChoice(2)];
     assert_eq!(played.hears(&route(YES)).reports, none, "these are the words of the second");
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
-    assert_eq!(played.hears(&route(NO)).reports, [Report::Chosen(2, 1)]);
+    assert_eq!(played.hears(&route(NO)).reports, [DeviceReport::Chosen(2, 1)]);
     // The first question comes back, from its words on.
     assert_eq!(played.hears(&[cells(CELLS), route(YES)].concat()).reports, []);
     played.later(500);
-    assert_eq!(played.hears(&route(YES)).reports, [Report::NoChoice(1)]);
+    assert_eq!(played.hears(&route(YES)).reports, [DeviceReport::NoChoice(1)]);
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
-    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+    assert_eq!(played.hears(&route(YES)).reports, [DeviceReport::Chosen(1, 0)]);
 }
 
 #[test]
@@ -200,13 +203,17 @@ fn keys_ask_for_more_time_for_the_last_thing_and_for_the_one_before() {
     let (again, home, before, more_time) =
         (key(0x2000_0009), key(0x2000_001d), key(0x2000_001e), key(0x2000_000a));
     let mut played = PlayedBraille::question_shown(1);
-    assert_eq!(played.hears(&more_time).reports, [Report::MoreTime(1)]);
-    assert_eq!(played.hears(&again).reports, [Report::Repeat]);
-    assert_eq!(played.hears(&home).reports, [Report::Repeat]);
-    assert_eq!(played.hears(&before).reports, [Report::Back]);
+    assert_eq!(played.hears(&more_time).reports, [DeviceReport::MoreTime(1)]);
+    assert_eq!(played.hears(&again).reports, [DeviceReport::Repeat]);
+    assert_eq!(played.hears(&home).reports, [DeviceReport::Repeat]);
+    assert_eq!(played.hears(&before).reports, [DeviceReport::Back]);
     played.later(500);
-    assert_eq!(played.hears(&route(20)).reports, [Report::NoChoice(1)], "between the answers");
-    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(1, 0)]);
+    assert_eq!(
+        played.hears(&route(20)).reports,
+        [DeviceReport::NoChoice(1)],
+        "between the answers"
+    );
+    assert_eq!(played.hears(&route(YES)).reports, [DeviceReport::Chosen(1, 0)]);
 }
 
 #[test]
@@ -221,7 +228,7 @@ fn a_display_that_changes_its_size_is_laid_out_anew_before_a_key_counts() {
     assert_eq!(sent(&played.hears(&on())).1, "2/2 no           yes");
     played.hears(&cells(20));
     played.later(500);
-    assert_eq!(played.hears(&route(18)).reports, [Report::Chosen(1, 0)]);
+    assert_eq!(played.hears(&route(18)).reports, [DeviceReport::Chosen(1, 0)]);
 }
 
 #[test]
@@ -242,9 +249,12 @@ fn a_display_that_is_not_there_yet_is_asked_for_again_and_then_told() {
 fn questions_asked_while_there_is_no_server_are_cut_and_come_with_it() {
     let mut played = PlayedBraille::new();
     played.talk.lost(&mut ConversationOutput::default());
-    assert_eq!(played.take_order(Order::Say(utterance(1, "Words."))).reports, [Report::Cut(1)]);
-    assert_eq!(played.take_order(Order::Say(question(2))).reports, [Report::Cut(2)]);
-    assert_eq!(played.take_order(Order::Say(question(3))).reports, [Report::Cut(3)]);
+    assert_eq!(
+        played.take_order(Order::Say(utterance(1, "Words."))).reports,
+        [DeviceReport::Cut(1)]
+    );
+    assert_eq!(played.take_order(Order::Say(question(2))).reports, [DeviceReport::Cut(2)]);
+    assert_eq!(played.take_order(Order::Say(question(3))).reports, [DeviceReport::Cut(3)]);
     played.take_order(Order::Withdraw(3));
     played.greet();
     assert_eq!(sent(&played.hears(&cells(CELLS))).0, "t");
@@ -253,7 +263,7 @@ fn questions_asked_while_there_is_no_server_are_cut_and_come_with_it() {
     assert_eq!(played.hears(&cells(CELLS)).reports, [], "it was reported before");
     played.hears(&[on(), cells(CELLS)].concat());
     played.later(500);
-    assert_eq!(played.hears(&route(YES)).reports, [Report::Chosen(2, 0)]);
+    assert_eq!(played.hears(&route(YES)).reports, [DeviceReport::Chosen(2, 0)]);
 }
 
 #[test]
@@ -265,7 +275,7 @@ fn a_server_that_refuses_or_answers_out_of_turn_is_left() {
             "{bytes:?}"
         );
     }
-    let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+    let settings = Settings::new(DeviceAddress::Tcp("nowhere".to_owned(), 1));
     let mut played = PlayedBraille {
         talk: BrailleConversation::new(settings, Box::new(|| None)),
         now: Instant::now(),
@@ -284,7 +294,7 @@ fn open_questions_are_kept_within_a_bound() {
     let mut played = PlayedBraille::question_shown(0);
     for id in 1..1000 {
         let reports = played.take_order(Order::Say(question(id))).reports;
-        assert_eq!(reports.contains(&Report::Cut(id)), id >= 32, "{id}");
+        assert_eq!(reports.contains(&DeviceReport::Cut(id)), id >= 32, "{id}");
     }
 }
 
@@ -292,7 +302,7 @@ fn open_questions_are_kept_within_a_bound() {
 fn words_that_are_not_critical_do_not_come_over_a_question_that_is_being_read() {
     let mut played = PlayedBraille::question_shown(1);
     let words = |id| Utterance { weight: Weight::Normal, ..utterance(id, "Words.") };
-    assert_eq!(played.take_order(Order::Say(words(2))).reports, [Report::Cut(2)]);
+    assert_eq!(played.take_order(Order::Say(words(2))).reports, [DeviceReport::Cut(2)]);
     played.later(20_000);
     let out = played.take_order(Order::Say(words(3)));
     assert_eq!(
@@ -309,7 +319,7 @@ fn words_that_are_not_critical_do_not_come_over_a_question_that_is_being_read() 
 fn the_pace_of_reading_changes_within_its_bounds_and_a_voice_is_something_else() {
     let mut played = PlayedBraille::new();
     assert!(played.hears(&cells(CELLS)).is_working);
-    let paced = |wanted, percent| vec![Report::Paced { wanted, percent }];
+    let paced = |wanted, percent| vec![DeviceReport::Paced { wanted, percent }];
     assert_eq!(played.take_order(Order::Pace(Pace::Rate(50))).reports, []);
     assert_eq!(played.take_order(Order::Pace(Pace::Faster)).reports, paced(Pace::Faster, 120));
     for _ in 0..100 {
@@ -332,7 +342,7 @@ fn a_question_is_on_the_display_exactly_and_whole_however_long_it_is() {
     let mut window = sent(&played.hears(&done())).1;
     let mut read = String::new();
     while !window.contains("yes") {
-        assert!(played.hears(&cells(CELLS)).reports.iter().all(|it| *it == Report::Began(1)));
+        assert!(played.hears(&cells(CELLS)).reports.iter().all(|it| *it == DeviceReport::Began(1)));
         // Each window begins with its number.
         read.push_str(window.split_once(' ').expect("a number").1);
         window = sent(&played.hears(&on())).1;
@@ -349,7 +359,7 @@ fn a_question_whose_time_is_over_was_not_read_until_the_person_reads_on() {
     played.hears(&done());
     played.hears(&done());
     played.hears(&done());
-    assert_eq!(played.hears(&cells(CELLS)).reports, [Report::Began(1)]);
-    assert_eq!(played.later(60_000).reports, [Report::Shown(1)]);
-    assert_eq!(played.hears(&on()).reports, [Report::Ended(1)]);
+    assert_eq!(played.hears(&cells(CELLS)).reports, [DeviceReport::Began(1)]);
+    assert_eq!(played.later(60_000).reports, [DeviceReport::Shown(1)]);
+    assert_eq!(played.hears(&on()).reports, [DeviceReport::Ended(1)]);
 }

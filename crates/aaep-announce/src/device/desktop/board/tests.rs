@@ -1,7 +1,7 @@
 //! The board, with simulated time.
 
 use super::*;
-use crate::utterance::{Choice, Kind};
+use crate::utterance::{Choice, UtteranceKind};
 
 const LOOK: Duration = Duration::from_millis(700);
 
@@ -9,7 +9,7 @@ const LOOK: Duration = Duration::from_millis(700);
 struct PlayedBoard {
     board: AccessibleBoard,
     now: Instant,
-    reports: Vec<Report>,
+    reports: Vec<DeviceReport>,
     /// The words of both regions at each announcement, and when.
     announced: Vec<(Instant, [String; 2])>,
 }
@@ -59,7 +59,7 @@ impl PlayedBoard {
         question.buttons.iter().find(|it| it.words == words).expect(words).node
     }
 
-    fn take(&mut self) -> Vec<Report> {
+    fn take(&mut self) -> Vec<DeviceReport> {
         std::mem::take(&mut self.reports)
     }
 }
@@ -67,7 +67,7 @@ impl PlayedBoard {
 fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
     Utterance {
         id,
-        kind: Kind::Reply,
+        kind: UtteranceKind::Reply,
         weight,
         words: words.to_owned(),
         language: None,
@@ -81,7 +81,7 @@ fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
 fn question(id: UtteranceId, number: AskNumber) -> Order {
     let choice = |words: &str, is_consent| Choice { words: words.to_owned(), is_consent };
     Order::Say(Utterance {
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         choices: vec![choice("No", false), choice("Yes", true)],
         number: Some(number),
         ..utterance(id, Weight::Critical, &format!("Delete {number}?"))
@@ -92,11 +92,11 @@ fn question(id: UtteranceId, number: AskNumber) -> Order {
 fn words_end_after_the_time_that_they_take_to_hear() {
     let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "Three short words.");
-    assert_eq!(played.take(), [Report::Began(1)]);
+    assert_eq!(played.take(), [DeviceReport::Began(1)]);
     played.pass(Duration::from_millis(1499));
     assert_eq!(played.take(), []);
     played.pass(Duration::from_millis(1));
-    assert_eq!(played.take(), [Report::Ended(1)]);
+    assert_eq!(played.take(), [DeviceReport::Ended(1)]);
 }
 
 #[test]
@@ -106,13 +106,20 @@ fn no_announcement_comes_soon_after_another_and_critical_words_are_assertive() {
     played.pass(Duration::from_millis(60));
     played.tell(Order::Stop);
     played.say(2, Weight::Critical, "Stop!");
-    assert_eq!(played.take(), [Report::Began(1), Report::Cut(1)], "it waits for the gap");
+    assert_eq!(
+        played.take(),
+        [DeviceReport::Began(1), DeviceReport::Cut(1)],
+        "it waits for the gap"
+    );
     played.pass(Duration::from_millis(30));
     // An utterance that was never announced does not delay the next one.
     played.tell(Order::Stop);
     played.say(3, Weight::Critical, "Stop now!");
     played.pass(Duration::from_secs(5));
-    assert_eq!(played.take(), [Report::Cut(2), Report::Began(3), Report::Ended(3)]);
+    assert_eq!(
+        played.take(),
+        [DeviceReport::Cut(2), DeviceReport::Began(3), DeviceReport::Ended(3)]
+    );
     let [(first, _), (second, regions)] = played.announced.as_slice() else {
         panic!("{:?}", played.announced)
     };
@@ -134,13 +141,20 @@ fn long_words_are_announced_in_parts_and_a_question_waits_for_one_of_them_at_mos
     assert_eq!(polite(&played), [sentence, sentence]);
     played.tell(Order::Stop);
     played.tell(question(2, 1));
-    assert_eq!(played.take(), [Report::Began(1), Report::Cut(1), Report::Began(2)]);
+    assert_eq!(
+        played.take(),
+        [DeviceReport::Began(1), DeviceReport::Cut(1), DeviceReport::Began(2)]
+    );
     played.pass(Duration::from_mins(1));
     assert_eq!(played.announced.len(), 3, "the rest is not announced");
     played.take();
     played.say(3, Weight::Normal, &words);
     played.pass(Duration::from_mins(1));
-    assert_eq!(played.take(), [Report::Began(3), Report::Ended(3)], "it is one utterance");
+    assert_eq!(
+        played.take(),
+        [DeviceReport::Began(3), DeviceReport::Ended(3)],
+        "it is one utterance"
+    );
     assert_eq!(polite(&played).len(), 7);
     // Critical words are announced whole.
     played.say(4, Weight::Critical, &words);
@@ -165,10 +179,10 @@ fn a_button_answers_its_question_once() {
     played.tell(question(1, 1));
     played.pass(LOOK);
     let (no, yes) = (played.button(0, "No"), played.button(0, "Yes"));
-    assert_eq!(played.take(), [Report::Began(1)]);
+    assert_eq!(played.take(), [DeviceReport::Began(1)]);
     played.pass(LOOK);
     played.press(yes);
-    assert_eq!(played.take(), [Report::Ended(1), Report::Chosen(1, 1)]);
+    assert_eq!(played.take(), [DeviceReport::Ended(1), DeviceReport::Chosen(1, 1)]);
     played.pass(LOOK);
     played.press(yes);
     played.press(no);
@@ -184,7 +198,7 @@ fn more_time_can_be_asked_for_and_answers_nothing() {
     played.take();
     let more_time = played.button(0, "More time");
     played.press(more_time);
-    assert_eq!(played.take(), [Report::MoreTime(1)]);
+    assert_eq!(played.take(), [DeviceReport::MoreTime(1)]);
     assert_eq!(played.board.questions().len(), 1);
 }
 
@@ -204,7 +218,7 @@ fn a_button_of_a_question_that_is_over_answers_nothing() {
     played.press(old);
     assert_eq!(played.take(), []);
     played.press(new);
-    assert_eq!(played.take(), [Report::Chosen(2, 1)]);
+    assert_eq!(played.take(), [DeviceReport::Chosen(2, 1)]);
 }
 
 #[test]
@@ -215,10 +229,10 @@ fn a_button_counts_only_after_its_question_was_announced() {
     let yes = played.button(0, "Yes");
     played.now += LOOK;
     played.press(yes);
-    assert!(!played.reports.iter().any(|it| matches!(it, Report::Chosen(..))));
+    assert!(!played.reports.iter().any(|it| matches!(it, DeviceReport::Chosen(..))));
     played.go_on();
     played.press(yes);
-    assert!(played.reports.contains(&Report::Chosen(2, 1)));
+    assert!(played.reports.contains(&DeviceReport::Chosen(2, 1)));
 }
 
 #[test]
@@ -235,10 +249,10 @@ fn a_button_counts_only_a_while_after_questions_came_or_went() {
     played.tell(Order::Withdraw(1));
     played.pass(LOOK.saturating_sub(Duration::from_millis(1)));
     played.press(second);
-    assert!(!played.reports.iter().any(|it| matches!(it, Report::Chosen(..))));
+    assert!(!played.reports.iter().any(|it| matches!(it, DeviceReport::Chosen(..))));
     played.pass(Duration::from_millis(1));
     played.press(second);
-    assert!(played.reports.contains(&Report::Chosen(2, 1)));
+    assert!(played.reports.contains(&DeviceReport::Chosen(2, 1)));
 }
 
 #[test]
@@ -269,14 +283,14 @@ fn there_is_room_for_so_many_questions_and_one_more_is_not_half_told() {
         played.pass(Duration::from_secs(5));
     }
     assert_eq!(played.board.questions().len(), MAX_OPEN_QUESTIONS);
-    assert_eq!(played.reports.last(), Some(&Report::Cut((most + 1).into())));
+    assert_eq!(played.reports.last(), Some(&DeviceReport::Cut((most + 1).into())));
 }
 
 #[test]
 fn words_without_a_sound_are_over_at_once_and_announce_nothing() {
     let mut played = PlayedBoard::new();
     played.say(1, Weight::Normal, "\u{202e}\r\n");
-    assert_eq!(played.take(), [Report::Began(1), Report::Ended(1)]);
+    assert_eq!(played.take(), [DeviceReport::Began(1), DeviceReport::Ended(1)]);
     assert_eq!(played.board.regions().map(|it| it.words.as_str()), ["", ""]);
 }
 
@@ -286,7 +300,7 @@ fn when_nobody_listens_words_are_cut_and_questions_stay() {
     played.tell(question(1, 1));
     played.take();
     played.board.lost(&mut played.reports);
-    assert_eq!(played.take(), [Report::Cut(1)]);
+    assert_eq!(played.take(), [DeviceReport::Cut(1)]);
     assert_eq!(played.board.questions().len(), 1);
 }
 
@@ -300,9 +314,9 @@ fn a_button_that_is_pressed_while_its_question_is_announced_does_not_end_it() {
     let yes = played.button(0, "Yes");
     played.take();
     played.press(yes);
-    assert_eq!(played.take(), [Report::Chosen(1, 1)], "it was not announced to its end");
+    assert_eq!(played.take(), [DeviceReport::Chosen(1, 1)], "it was not announced to its end");
     played.pass(Duration::from_secs(10));
-    assert_eq!(played.take(), [Report::Ended(1)]);
+    assert_eq!(played.take(), [DeviceReport::Ended(1)]);
 }
 
 #[test]
@@ -347,7 +361,7 @@ fn each_language_is_announced_for_itself() {
             ("Yes or no?".to_owned(), tag("en"))
         ]
     );
-    assert_eq!(played.reports, [Report::Began(1), Report::Ended(1)]);
+    assert_eq!(played.reports, [DeviceReport::Began(1), DeviceReport::Ended(1)]);
     // Words in one language, or in an unknown one, are one announcement.
     said.parts = vec![part("Weaver asks:", "en"), part("Alles? Yes or no?", "?")];
     assert_eq!(said.language_runs().len(), 1);

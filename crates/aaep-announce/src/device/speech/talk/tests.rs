@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::device::socket::Address;
-use crate::utterance::{Kind, Weight};
+use crate::device::socket::DeviceAddress;
+use crate::utterance::{UtteranceKind, Weight};
 
 struct PlayedSpeech {
     talk: SpeechConversation,
@@ -14,7 +14,7 @@ struct PlayedSpeech {
 impl PlayedSpeech {
     /// A conversation that was greeted by a server with one English voice.
     fn new() -> Self {
-        let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+        let settings = Settings::new(DeviceAddress::Tcp("nowhere".to_owned(), 1));
         let mut played =
             PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
         let mut out = ConversationOutput::default();
@@ -27,23 +27,23 @@ impl PlayedSpeech {
         played
     }
 
-    fn try_hear(&mut self, text: &str) -> Result<(String, Vec<Report>), String> {
+    fn try_hear(&mut self, text: &str) -> Result<(String, Vec<DeviceReport>), String> {
         let mut out = ConversationOutput::default();
         self.talk.take_bytes(self.now, text.as_bytes(), &mut out)?;
         Ok((sent(&out), out.reports))
     }
 
-    fn hears(&mut self, text: &str) -> (String, Vec<Report>) {
+    fn hears(&mut self, text: &str) -> (String, Vec<DeviceReport>) {
         self.try_hear(text).expect("it goes on")
     }
 
-    fn take_order(&mut self, order: Order) -> (String, Vec<Report>) {
+    fn take_order(&mut self, order: Order) -> (String, Vec<DeviceReport>) {
         let mut out = ConversationOutput::default();
         self.talk.take_order(self.now, order, &mut out);
         (sent(&out), out.reports)
     }
 
-    fn later(&mut self, seconds: u64) -> Result<(String, Vec<Report>), String> {
+    fn later(&mut self, seconds: u64) -> Result<(String, Vec<DeviceReport>), String> {
         self.now += Duration::from_secs(seconds);
         let mut out = ConversationOutput::default();
         self.talk.time_passed(self.now, &mut out)?;
@@ -69,7 +69,7 @@ fn sent(out: &ConversationOutput) -> String {
 fn utterance(id: UtteranceId, weight: Weight) -> Utterance {
     Utterance {
         id,
-        kind: Kind::Reply,
+        kind: UtteranceKind::Reply,
         weight,
         words: "STOP ALL".to_owned(),
         language: None,
@@ -86,7 +86,7 @@ fn events_that_come_before_the_number_of_their_message_are_not_lost() {
     played.asks_to_speak(1, Weight::Normal);
     assert_eq!(played.hears("701-8\r\n701-1\r\n701 BEGIN\r\n702-8\r\n702-1\r\n702 END\r\n").1, []);
     let (_, reports) = played.hears("225-8\r\n225 OK MESSAGE QUEUED\r\n");
-    assert_eq!(reports, [Report::Began(1), Report::Ended(1)]);
+    assert_eq!(reports, [DeviceReport::Began(1), DeviceReport::Ended(1)]);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn events_of_other_messages_change_nothing() {
     assert_eq!(reports, []);
     assert_eq!(
         played.hears("702-8\r\n702-1\r\n702 END\r\n").1,
-        [Report::Began(1), Report::Ended(1)]
+        [DeviceReport::Began(1), DeviceReport::Ended(1)]
     );
     assert_eq!(played.hears("702-8\r\n702-1\r\n702 END\r\n").1, [], "ended is ended");
 }
@@ -122,7 +122,7 @@ fn an_event_between_the_lines_of_an_answer_is_an_event() {
     played.asks_to_speak(1, Weight::Normal);
     played.hears("225-8\r\n701-8\r\n");
     let (_, reports) = played.hears("701-1\r\n225 OK\r\n701 BEGIN\r\n");
-    assert_eq!(reports, [Report::Began(1)]);
+    assert_eq!(reports, [DeviceReport::Began(1)]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn stopping_between_the_words_and_their_number_stops_them() {
     played.asks_to_speak(1, Weight::Normal);
     assert_eq!(played.take_order(Order::Stop).0, "", "the answer comes first");
     assert_eq!(played.hears("225-8\r\n225 OK\r\n").0, "CANCEL SELF\r\n");
-    assert_eq!(played.hears("213 OK CANCELED\r\n").1, [Report::Cut(1)]);
+    assert_eq!(played.hears("213 OK CANCELED\r\n").1, [DeviceReport::Cut(1)]);
     assert_eq!(played.hears("703-8\r\n703-1\r\n703 CANCELED\r\n").1, [], "cut is cut");
 }
 
@@ -143,8 +143,11 @@ fn a_server_that_does_not_answer_in_time_is_given_up() {
     assert!(played.later(4).is_err());
     let mut out = ConversationOutput::default();
     played.talk.lost(&mut out);
-    assert_eq!(out.reports, [Report::Cut(1)]);
-    assert_eq!(played.take_order(Order::Say(utterance(2, Weight::Critical))).1, [Report::Cut(2)]);
+    assert_eq!(out.reports, [DeviceReport::Cut(1)]);
+    assert_eq!(
+        played.take_order(Order::Say(utterance(2, Weight::Critical))).1,
+        [DeviceReport::Cut(2)]
+    );
     assert_eq!(played.talk.due(), None);
 }
 
@@ -167,11 +170,14 @@ fn background_words_that_the_server_passed_over_are_cut_and_taken_back() {
     played.asks_to_speak(1, Weight::Background);
     played.hears("225-8\r\n225 OK\r\n");
     let (sent, reports) = played.later(5).expect("it goes on");
-    assert_eq!((sent.as_str(), reports.as_slice()), ("CANCEL SELF\r\n", &[Report::Cut(1)][..]));
+    assert_eq!(
+        (sent.as_str(), reports.as_slice()),
+        ("CANCEL SELF\r\n", &[DeviceReport::Cut(1)][..])
+    );
 }
 
-fn paced(wanted: Pace, percent: u32) -> Vec<Report> {
-    vec![Report::Paced { wanted, percent }]
+fn paced(wanted: Pace, percent: u32) -> Vec<DeviceReport> {
+    vec![DeviceReport::Paced { wanted, percent }]
 }
 
 #[test]
@@ -200,7 +206,7 @@ fn a_rate_is_never_beyond_its_bounds_whatever_the_server_says() {
         let (sent, reports) = played.hears(answer);
         assert_eq!((sent.as_str(), reports), ("SET SELF RATE 10\r\n", paced(Pace::Faster, 115)));
         let refused = "The speech server refuses the setting rate 10.".to_owned();
-        assert_eq!(played.hears("409 ERR\r\n").1, [Report::Notice(refused)]);
+        assert_eq!(played.hears("409 ERR\r\n").1, [DeviceReport::Notice(refused)]);
     }
     let mut played = PlayedSpeech::new();
     assert_eq!(played.take_order(Order::Pace(Pace::Rate(i8::MAX))).0, "SET SELF RATE 100\r\n");
@@ -222,7 +228,7 @@ fn the_word_for_another_pace_is_spoken_at_that_pace() {
 
 #[test]
 fn wishes_without_a_connection_are_kept_within_a_bound() {
-    let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+    let settings = Settings::new(DeviceAddress::Tcp("nowhere".to_owned(), 1));
     let mut played = PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
     (0..1000).for_each(|_| drop(played.take_order(Order::Pace(Pace::Faster))));
     assert_eq!(played.talk.tasks.len(), MAX_TASKS);
@@ -230,9 +236,9 @@ fn wishes_without_a_connection_are_kept_within_a_bound() {
 
 #[test]
 fn orders_without_a_connection_are_kept_within_a_bound() {
-    let settings = Settings::new(Address::Tcp("nowhere".to_owned(), 1));
+    let settings = Settings::new(DeviceAddress::Tcp("nowhere".to_owned(), 1));
     let mut played = PlayedSpeech { talk: SpeechConversation::new(settings), now: Instant::now() };
-    let cut: Vec<Report> = (0..1000)
+    let cut: Vec<DeviceReport> = (0..1000)
         .flat_map(|id| played.take_order(Order::Say(utterance(id, Weight::Critical))).1)
         .collect();
     assert_eq!(cut.len(), 1000 - MAX_SAYINGS);
@@ -275,8 +281,10 @@ fn whatever_a_server_says_the_conversation_goes_on_or_ends_in_order() {
             let mut out = ConversationOutput::default();
             played.talk.lost(&mut out);
             reports.extend(out.reports);
-            let ends =
-                reports.iter().filter(|it| matches!(it, Report::Ended(1) | Report::Cut(1))).count();
+            let ends = reports
+                .iter()
+                .filter(|it| matches!(it, DeviceReport::Ended(1) | DeviceReport::Cut(1)))
+                .count();
             assert_eq!(ends, usize::from(is_speaking), "{one:?} {two:?} {three:?}: {reports:?}");
         }
     }
@@ -287,7 +295,7 @@ fn what_is_asked_is_spoken_with_its_marks_and_whole() {
     let mut played = PlayedSpeech::new();
     let words = "Pay DE89370400440532013000? ~~Do not~~ edit __init__.".to_owned();
     played.take_order(Order::Say(Utterance {
-        kind: Kind::Question,
+        kind: UtteranceKind::Question,
         words,
         ..utterance(1, Weight::Critical)
     }));
