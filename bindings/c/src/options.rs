@@ -12,7 +12,7 @@ pub(crate) fn wishes(options: Option<&str>) -> Result<Wishes, String> {
         None => Map::new(),
         Some(text) => match serde_json::from_str(text) {
             Ok(Value::Object(options)) => options,
-            _ => return Err(format!("The options are no JSON object. {NEXT}")),
+            _ => return Err(format!("The options are not a JSON object. {NEXT}")),
         },
     };
     let mut wishes = Wishes::new("aaep-c");

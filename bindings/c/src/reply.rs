@@ -30,7 +30,7 @@ impl ReplyRequest {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let no = |why: &str| format!("{why} {NEXT}");
         let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else {
-            return Err(no("The reply is no JSON object."));
+            return Err(no("The reply is not a JSON object."));
         };
         let token = fields.remove("reply_token").and_then(|it| it.as_str().map(str::to_owned));
         let token = token.and_then(|token| ReplyToken::parse(&token).ok());

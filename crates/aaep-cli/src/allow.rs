@@ -126,7 +126,7 @@ fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), 
         tell(&format!("The address that {name} had before is not good any more."))?;
     }
     tell(&format!(
-        "Give this address to {name} and to nothing else: whoever has it hears your agents, answers them as you, and \
+        "Give this address to {name} and to nothing else: a program that has it hears your agents, answers them as you, and \
          can tell them what to do. \
          It is good on this machine, and it is not shown again. To take it back: aaep allow {name} --revoke"
     ))?;
@@ -143,7 +143,7 @@ fn origin(hub: &str) -> Result<String, CommandFailure> {
         // The person's own hub, reached by its socket, also listens on its usual port unless another was given.
         Ok(Target::Unix(_)) => Ok(DEFAULT_HUB.to_owned()),
         _ => Err(CommandFailure::new(
-            format!("{} is no address of HTTP on this machine", printable(hub)),
+            format!("{} is not an HTTP address on this machine", printable(hub)),
             format!(
                 "Say it like --hub {DEFAULT_HUB}. For a hub elsewhere, make a token: aaep tokens new"
             ),

@@ -283,7 +283,7 @@ impl SessionArchive {
 
     fn page(&self, path: &str) -> Result<HubAnswer, NoAnswer> {
         let SessionArchive::Hub(client) = self else {
-            return Err(NoAnswer::NotHttp("this is no hub"));
+            return Err(NoAnswer::NotHttp("this is not a hub"));
         };
         client.send(&HubRequest { method: "GET", path, body: None, timeout: TIMEOUT })
     }

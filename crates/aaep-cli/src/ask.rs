@@ -164,7 +164,7 @@ impl SentAsk {
             json!({ "cancelled_by": "user", "summary_normal": "The question was withdrawn." }),
         );
         console::say(if is_withdrawn {
-            "The question is withdrawn. That is no consent."
+            "The question is withdrawn. That is not consent."
         } else {
             "The question could not be withdrawn, but its answer counts for nothing here."
         });

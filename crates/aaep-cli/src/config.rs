@@ -124,7 +124,7 @@ fn check(path: &Path) -> Result<ExitCode, CommandFailure> {
             for it in &problems {
                 tell(&it.in_file(path))?;
             }
-            tell("The file is not used until that is mended. To mend it: aaep config edit")?;
+            tell("The file is not used until that is fixed. To fix it: aaep config edit")?;
             Ok(ExitCode::from(1))
         }
     }

@@ -157,7 +157,7 @@ fn event_of(found: &FoundPiece<'_>) -> Result<Value, String> {
     // Recordings also contain handshakes and replies, which an agent may not publish.
     match EventType::parse(kind) {
         Ok(_) => Ok(event),
-        Err(_) => Err(format!("{kind} is no type of event")),
+        Err(_) => Err(format!("{kind} is not a type of event")),
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     fn what_is_no_event_is_named() {
         let problem = |text: &str| event_of(&FoundPiece::Message(text.as_bytes())).expect_err(text);
         let request = r#"{"type":"subscription.request"}"#;
-        assert_eq!(problem(request), "subscription.request is no type of event");
+        assert_eq!(problem(request), "subscription.request is not a type of event");
         assert_eq!(problem("{}"), "it has no type");
         assert_eq!(problem("[1]"), "it has no type");
         assert!(event_of(&FoundPiece::Message(b"{")).is_err());

@@ -177,7 +177,7 @@ pub(crate) fn load(flags: &SettingsFlags) -> Result<EffectiveSettings, CommandFa
         let what = first.map_or_else(String::new, |it| it.in_file(&path));
         let more = if rest > 0 { format!(" There is more: {rest}.") } else { String::new() };
         let what = format!("{}{more}", what.trim_end_matches('.'));
-        CommandFailure::new(what, "Mend it with: aaep config edit")
+        CommandFailure::new(what, "Fix it with: aaep config edit")
     })
 }
 

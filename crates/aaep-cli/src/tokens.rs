@@ -188,7 +188,7 @@ fn revoke(path: &Path, id: &str) -> Result<(), CommandFailure> {
     };
     tokens.revoke(id).map_err(|error| failure(&error))?;
     let (id, name) = (printable(id), printable(&name));
-    tell(&format!("Token {id}, {name}, is revoked. Whoever holds it is refused from now on."))
+    tell(&format!("Token {id}, {name}, is revoked. Programs that use it are refused from now on."))
 }
 
 /// A token as sentences for people, without the word token before them.

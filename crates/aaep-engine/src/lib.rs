@@ -7,6 +7,7 @@ mod audience;
 pub mod boundary;
 mod budget;
 mod clock;
+mod counted;
 mod engine;
 mod frame;
 mod ids;

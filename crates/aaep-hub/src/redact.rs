@@ -304,7 +304,7 @@ impl fmt::Display for RedactError {
         match self {
             RedactError::Pattern(source) => write!(
                 f,
-                "\"{}\" in the table redact is no regular expression, or too large a one. Correct it.",
+                "\"{}\" in the table redact is not a valid regular expression, or is too large. Correct it.",
                 aaep::printable(source)
             ),
             RedactError::MatchesNothing(source) => write!(

@@ -458,11 +458,11 @@ async fn watch_manifest(app: Arc<ServerApp>, mut stop: StopSignal) {
             Ok(Ok(true)) => {
                 let (uri, signed) = (app.manifest.uri().clone(), app.manifest.signed());
                 if app.hub.offer_manifest(Some(uri), signed).await.is_ok() {
-                    tracing::info!("The manifest was made anew.");
+                    tracing::info!("The manifest was renewed.");
                 }
             }
             Ok(Err(error)) => {
-                tracing::error!(%error, "The manifest could not be made anew. The one before stays.");
+                tracing::error!(%error, "The manifest could not be renewed. The previous one stays.");
             }
             Ok(Ok(false)) | Err(_) => {}
         }

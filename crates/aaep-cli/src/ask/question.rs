@@ -152,7 +152,7 @@ fn clarification(arguments: &AskOptions) -> Result<Value, CommandFailure> {
     let has_stakes = arguments.irreversible || arguments.reversible || arguments.risk.is_some();
     if has_stakes || arguments.consequence.is_some() {
         let next = "Leave out --risk, --irreversible, --reversible and --consequence, or ask for consent alone.";
-        return Err(CommandFailure::new("an answer in words is no consent to an action", next));
+        return Err(CommandFailure::new("an answer in words is not consent to an action", next));
     }
     let mut fields = json!({ "question": arguments.question });
     if arguments.freetext {

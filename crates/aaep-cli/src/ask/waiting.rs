@@ -110,7 +110,7 @@ impl ReportedOutcome {
             "answered" => "Answered.",
             "unanswered" => "There is no answer.",
             "withdrawn" => "The question was withdrawn.",
-            _ => "The outcome is unknown. That is no consent.",
+            _ => "The outcome is unknown. That is not consent.",
         };
         format!("{what}{by}")
     }

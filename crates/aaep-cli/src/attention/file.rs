@@ -9,7 +9,7 @@ impl KeptState for AskNumbers {
     const FILE: &'static str = "questions.json";
     const CALLED: &'static str = "The file of your question numbers";
     // The numbers that the person has heard no longer refer to anything, so that nothing is answered by mistake.
-    const WITHOUT_IT: &'static str = "Numbers begin anew: run aaep attention before you answer.";
+    const WITHOUT_IT: &'static str = "Numbers begin again: run aaep attention before you answer.";
 
     fn is_sound(&self) -> bool {
         AskNumbers::is_sound(self)

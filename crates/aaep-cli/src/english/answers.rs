@@ -21,7 +21,7 @@ pub(crate) fn choice_or_time(words: &str) -> String {
 }
 
 pub(crate) fn not_an_answer(words: &str) -> String {
-    format!("{words} is no answer to this question.")
+    format!("{words} is not an answer to this question.")
 }
 
 pub(crate) fn several_choices(words: &str) -> String {

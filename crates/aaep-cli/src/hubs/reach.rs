@@ -45,7 +45,7 @@ pub(crate) fn client(address: &str, token: Option<&str>) -> Result<HubClient, Co
         _ => None,
     };
     let address = HttpAddress::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
-        let said = format!("{} is no address of a hub that can be asked", printable(address));
+        let said = format!("{} is not the address of a hub that can be asked", printable(address));
         let next = format!("Write it like {DEFAULT_HUB}, or unix: for your own.");
         CommandFailure::of_sentences(&format!("{said}. {error}"), &next)
     })?;

@@ -55,7 +55,7 @@ impl ReplayContext {
     pub(super) fn moment_of(&self, text: &str) -> Result<i64, CommandFailure> {
         since::since(text, self.now_unix_ms, &self.zone).map_err(|next| {
             CommandFailure::new(
-                format!("{} is no time that can be understood", printable(text)),
+                format!("{} is not a time that can be understood", printable(text)),
                 next,
             )
         })

@@ -89,7 +89,7 @@ impl RecordedSessions {
             None => {
                 let is_error = |it: &&Violation| it.severity == Severity::Error;
                 let why = reading.violations.iter().find(is_error).map(ToString::to_string);
-                self.add_broken(line, why.unwrap_or_else(|| "It is no message.".to_owned()));
+                self.add_broken(line, why.unwrap_or_else(|| "It is not a message.".to_owned()));
             }
         }
     }

@@ -107,7 +107,7 @@ impl UserSettings {
         let is_wrong = |tag: &&String| LanguageTag::parse(tag).is_err();
         let languages = listen.languages.as_deref();
         if let Some(tag) = languages.unwrap_or_default().iter().find(is_wrong) {
-            let what = format!("{} is no language. Write tags like en-GB.", printable(tag));
+            let what = format!("{} is not a language. Write tags like en-GB.", printable(tag));
             say("listen", 0, "languages", &what);
         }
         if languages.is_some_and(|tags| tags.is_empty() || tags.len() > 16) {

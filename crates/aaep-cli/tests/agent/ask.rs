@@ -170,7 +170,7 @@ fn stopping_the_program_withdraws_the_question() {
     stop(&asked);
     let output = end(asked);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    assert!(err(&output).contains("That is no consent."), "{}", err(&output));
+    assert!(err(&output).contains("That is not consent."), "{}", err(&output));
     assert_eq!(person.hears_how_it_was_settled(), ("withdrawn".into(), "withdrawn".into()));
     person.hears("session.cancelled");
     assert!(!person.decides(&question, "accept"));

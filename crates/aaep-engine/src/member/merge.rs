@@ -17,6 +17,7 @@ use crate::audience::{
     Audience, SupersededBy, Unit, UnitKind, cut, extensions_of_text, is_text_alike, merged_id,
     text_key,
 };
+use crate::counted::counted;
 use crate::frame::{Frame, encode};
 
 /// The most characters of a joined chunk: the limit of the protocol.
@@ -371,20 +372,19 @@ fn digest_words(mut started: Vec<&str>, finished: usize, updates: usize) -> (Str
     let mut parts = Vec::new();
     match (count, finished) {
         (0, 0) => {}
-        (0, _) => parts.push(format!("{finished} tools finished well.")),
+        (0, _) => parts.push(format!("{} finished well.", counted(finished, "tool"))),
         _ => {
             let names = started.join(", ");
-            parts.push(format!("{count} tools started and {finished} finished well: {names}."));
+            let tools = counted(count, "tool");
+            parts.push(format!("{tools} started and {finished} finished well: {names}."));
         }
     }
-    match updates {
-        0 => {}
-        1 => parts.push("1 other update.".to_owned()),
-        _ => parts.push(format!("{updates} other updates.")),
+    if updates > 0 {
+        parts.push(format!("{}.", counted(updates, "other update")));
     }
     let terse = match count.max(finished) {
-        0 => format!("{updates} updates."),
-        tools => format!("{tools} tools."),
+        0 => format!("{}.", counted(updates, "update")),
+        tools => format!("{}.", counted(tools, "tool")),
     };
     (cut(parts.join(" ")), terse)
 }

@@ -96,7 +96,7 @@ impl SubscriptionRefusal<'_> {
             }
             SubscriptionRefusal::AuthorizationDenied => {
                 "These credentials do not allow this subscription. \
-                Use others, or ask whoever runs the producer for access."
+                Use others, or ask the people who run the producer for access."
                     .to_owned()
             }
             SubscriptionRefusal::TransportUnavailable => {

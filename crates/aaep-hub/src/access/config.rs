@@ -119,12 +119,12 @@ impl fmt::Display for ConfigError {
         match self {
             ConfigError::HostName(text) => write!(
                 f,
-                "\"{}\" in host_names is no name of a host. Write a name or an address, and a port if it matters.",
+                "\"{}\" in host_names is not the name of a host. Write a name or an address, and a port if it matters.",
                 aaep::printable(text)
             ),
             ConfigError::Origin(text) => write!(
                 f,
-                "\"{}\" in allowed_origins is no origin. Write such as https://reader.example, with nothing after it.",
+                "\"{}\" in allowed_origins is not an origin. Write it like https://reader.example, with nothing after it.",
                 aaep::printable(text)
             ),
             ConfigError::TooMany(setting, most) => {

@@ -96,10 +96,10 @@ impl fmt::Display for IssuerKeysError {
                 "The document with the keys of the issuer is too large. Check that it is the right one.",
             ),
             IssuerKeysError::Broken => f.write_str(
-                "The document with the keys of the issuer is not a JSON Web Key Set. Fetch it anew.",
+                "The document with the keys of the issuer is not a JSON Web Key Set. Fetch it again.",
             ),
             IssuerKeysError::TooOld => f.write_str(
-                "The keys of the issuer are too old. Check why they cannot be fetched anew.",
+                "The keys of the issuer are too old. Check why they cannot be fetched again.",
             ),
         }
     }

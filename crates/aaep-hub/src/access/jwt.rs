@@ -105,7 +105,7 @@ pub enum JwtError {
 impl fmt::Display for JwtError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            JwtError::Malformed => "This is no signed token. Get a new one from the issuer.",
+            JwtError::Malformed => "This is not a signed token. Get a new one from the issuer.",
             JwtError::Algorithm => {
                 "The token is signed in a way that is not configured. Check the setting algorithms."
             }

@@ -322,7 +322,7 @@ impl TryFrom<Vec<String>> for Scopes {
         let scope = |name: &String| {
             Scope::named(name).ok_or_else(|| {
                 let name = aaep::printable(name);
-                format!("\"{name}\" is no scope. Use listen, reply, publish or admin.")
+                format!("\"{name}\" is not a scope. Use listen, reply, publish or admin.")
             })
         };
         names.iter().map(scope).collect()

@@ -105,12 +105,12 @@ pub(super) fn read_all(
 pub(super) fn object(text: &str, redactor: &Redactor) -> Result<Object, String> {
     let mut object = match strict_json::parse(text.as_bytes()) {
         Ok(Value::Object(object)) => object,
-        Ok(_) => return Err("This is no JSON object. Send one event at a time.".to_owned()),
+        Ok(_) => return Err("This is not a JSON object. Send one event at a time.".to_owned()),
         Err(NotStrict::DuplicateMember) => {
-            return Err("A member stands in its object twice. Say each thing once.".to_owned());
+            return Err("A member is in its object twice. Write each member once.".to_owned());
         }
         Err(NotStrict::NotJson) => {
-            return Err("This is no JSON. Send one event at a time.".to_owned());
+            return Err("This is not valid JSON. Send one event at a time.".to_owned());
         }
     };
     redactor.redact_event(&mut object);

@@ -50,7 +50,7 @@ impl fmt::Display for HubError {
             HubError::ReplyLost => f.write_str(
                 "The hub stopped before your answer was stored, so it does not count. Answer again when it runs.",
             ),
-            HubError::NoSuchAsk => f.write_str("There is no such question of yours."),
+            HubError::NoSuchAsk => f.write_str("You have no such question."),
             HubError::NoSuchAgent => f.write_str(
                 "You do not speak for such an agent here. PUT /aaep/v1/agents with its agent_id says that you do.",
             ),

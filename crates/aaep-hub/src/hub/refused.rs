@@ -120,7 +120,7 @@ impl fmt::Display for Refused {
                 errors.take(3).try_for_each(|violation| write!(f, " {violation}"))
             }
             Refused::NotAnEvent => {
-                f.write_str("This is no event. Agents publish events; replies go to /aaep/v1/replies.")
+                f.write_str("This is not an event. Agents publish events; replies go to /aaep/v1/replies.")
             }
             Refused::Rules { refusal, .. } => rule(refusal, f),
             Refused::NameTaken => {

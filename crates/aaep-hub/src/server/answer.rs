@@ -155,7 +155,7 @@ pub(crate) fn not_valid(status: StatusCode, violations: &[Violation]) -> HttpRes
 pub(crate) fn violations_object(violations: &[Violation]) -> Value {
     json!({
         "error": "not_valid",
-        "message": "The message is not valid. Mend what the list violations says, and send it again.",
+        "message": "The message is not valid. Fix what `violations` lists, and send it again.",
         "violations": violations_to_json(violations),
     })
 }

@@ -52,7 +52,7 @@ impl ServerCertificates {
             Ok(tls) => {
                 warn(&tls);
                 *self.state() = CertificateState { config: tls.config, tried: tls.stamp };
-                tracing::info!("The certificate was loaded anew.");
+                tracing::info!("The certificate was reloaded.");
                 true
             }
             Err(error) => {

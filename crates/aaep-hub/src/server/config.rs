@@ -271,7 +271,7 @@ impl HubConfig {
         let parse = |text: &String| {
             LanguageTag::parse(text).map_err(|_| {
                 let text = printable(text);
-                wrong(format!("has \"{text}\", which is no language. Write such as en-GB."))
+                wrong(format!("has \"{text}\", which is not a language. Write tags like en-GB."))
             })
         };
         self.hub.languages.iter().map(parse).collect()
@@ -295,7 +295,7 @@ impl fmt::Display for ConfigFileError {
                 if let Some(line) = line {
                     write!(f, ", line {line},")?;
                 }
-                write!(f, " is wrong: {what}. Mend it; docs/serve.md lists all settings.")
+                write!(f, " is wrong: {what}. Fix it; docs/serve.md lists all settings.")
             }
             ConfigFileError::Setting(name, why) => write!(f, "The setting {name} {why}"),
         }

@@ -328,12 +328,12 @@ impl fmt::Display for DaemonError {
             DaemonError::Config(error) => error.fmt(f),
             DaemonError::Access(error) => error.fmt(f),
             DaemonError::Issuer(error) => {
-                write!(f, "The setting jwks_uri in access.jwt is no address of keys. {error}")
+                write!(f, "The setting jwks_uri in access.jwt is not an address of keys. {error}")
             }
             DaemonError::Tokens(error) => error.fmt(f),
             DaemonError::PersonKey(error) => write!(
                 f,
-                "The person's key cannot be used: {error}. It is person.key beside the file of the tokens."
+                "The person's key cannot be used: {error}. It is the file person.key, next to the file of the tokens."
             ),
             DaemonError::Tls(error) => error.fmt(f),
             DaemonError::Redact(error) => error.fmt(f),

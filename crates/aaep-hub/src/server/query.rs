@@ -50,7 +50,7 @@ pub(crate) fn number_within(
     let is_within = |text: String| {
         number(&text).filter(|it| bounds.contains(it)).ok_or_else(|| {
             let (least, most) = bounds.clone().into_inner();
-            let what = format!("is no whole number from {least} to {most}. Write digits alone.");
+            let what = format!("is not a whole number from {least} to {most}. Write digits alone.");
             wrong(name, &what)
         })
     };
@@ -61,7 +61,7 @@ pub(crate) fn number_within(
 pub(crate) fn whole_number(uri: &Uri, name: &str) -> Result<Option<u64>, Box<HttpResponse>> {
     parameter(uri, name)?
         .map(|text| {
-            number(&text).ok_or_else(|| wrong(name, "is no whole number. Write digits alone."))
+            number(&text).ok_or_else(|| wrong(name, "is not a whole number. Write only digits."))
         })
         .transpose()
 }

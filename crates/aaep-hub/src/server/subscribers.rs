@@ -145,7 +145,7 @@ pub(super) fn failed(error: &HubError) -> Box<HttpResponse> {
     };
     let mut message = error.to_string();
     if *error == HubError::NoSuchAsk {
-        message.push_str(" It may be long over. Ask anew with POST /aaep/v1/asks.");
+        message.push_str(" It may have ended long ago. Ask again with POST /aaep/v1/asks.");
     }
     let answer = answer::refusal(status, code, &message);
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -234,6 +234,6 @@ fn no_such_subscription() -> HttpResponse {
     answer::refusal(
         StatusCode::NOT_FOUND,
         "no_such_subscription",
-        "There is no such subscription of yours. Subscribe anew with POST /aaep/v1/subscriptions.",
+        "You have no such subscription. Subscribe again with POST /aaep/v1/subscriptions.",
     )
 }

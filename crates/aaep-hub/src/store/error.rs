@@ -86,7 +86,7 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Corrupt { path, why } => write!(
                 f,
-                "{} is damaged or is not a store: {}. Nothing was changed. Restore it from a backup, or move it away to begin anew.",
+                "{} is damaged or is not a store: {}. Nothing was changed. Restore it from a backup, or move it away to start with an empty one.",
                 shown(path),
                 printable(why)
             ),

@@ -14,7 +14,7 @@ pub(super) fn time_of(metadata: &MetadataMap) -> Result<Option<Duration>, Status
     let time = value.to_str().ok().and_then(parse);
     time.map(Some).ok_or_else(|| {
         Status::invalid_argument(
-            "The header grpc-timeout is no time. Send up to eight digits and one of H, M, S, m, u, n.",
+            "The header grpc-timeout is not a time. Send up to eight digits and one of H, M, S, m, u, n.",
         )
     })
 }

@@ -138,7 +138,7 @@ impl RpcLine {
         let envelope: RpcEnvelope<'_> = serde_json::from_str(line).map_err(|error| {
             if error.classify() == Category::Data {
                 let why =
-                    format!("This is no message of JSON-RPC 2.0: {}.", cut(&error.to_string()));
+                    format!("This is not a JSON-RPC 2.0 message: {}.", cut(&error.to_string()));
                 NotALine::new(RpcId::null(), INVALID_REQUEST, why)
             } else {
                 NotALine::not_json()
@@ -194,7 +194,7 @@ impl NotALine {
     }
 
     fn not_json() -> Self {
-        let why = "This line is no JSON. Send one JSON object on each line, and anything for people \
+        let why = "This line is not valid JSON. Send one JSON object on each line, and anything for people \
                    to standard error.";
         NotALine::new(RpcId::null(), PARSE_ERROR, why.to_owned())
     }

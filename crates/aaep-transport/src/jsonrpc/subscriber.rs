@@ -84,7 +84,7 @@ impl SubscriberEnd {
                 // The answer says only that the message was accepted.
                 Some((_, SEND)) => ProducerLine::Nothing,
                 Some((_, method)) => {
-                    self.wrong(format!("The answer to {method} is no message of AAEP."))
+                    self.wrong(format!("The answer to {method} is not an AAEP message."))
                 }
                 None => self.wrong("A result came for which nothing was asked.".to_owned()),
             },

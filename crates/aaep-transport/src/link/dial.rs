@@ -188,7 +188,7 @@ impl fmt::Display for DialError {
                 said(f, reason)
             }
             DialError::NoSuchSubscription => {
-                f.write_str("The subscription is over. Subscribe anew")
+                f.write_str("The subscription has ended. Subscribe again")
             }
             DialError::Status { status, reason } => {
                 write!(f, "The producer answered with status {status}. Check the address.")?;

@@ -153,7 +153,7 @@ impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TargetError::Form => {
-                "This is no address. Write it like http://127.0.0.1:7117, without spaces and special \
+                "This is not an address. Write it like http://127.0.0.1:7117, without spaces and special \
                  characters"
             }
             TargetError::NoWire => {

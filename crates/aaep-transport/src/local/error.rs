@@ -30,7 +30,7 @@ impl fmt::Display for LocalBindError {
             ),
             Self::NoSocket(path) => write!(
                 f,
-                "{} is there and is no socket. Move it away, or choose another path.",
+                "{} exists and is not a socket. Move it away, or choose another path.",
                 shown(path)
             ),
             Self::TooLong(path) => write!(

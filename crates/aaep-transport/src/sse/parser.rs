@@ -28,7 +28,7 @@ impl fmt::Display for TooBig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "An event of the stream is longer than {} bytes. The connection must be made anew; \
+            "An event of the stream is longer than {} bytes. Connect again; \
              if this happens again, the producer sends events that are too long.",
             self.limit_bytes
         )

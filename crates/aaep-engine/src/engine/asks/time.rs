@@ -12,6 +12,7 @@ use aaep::{Event, Object, ReplyToken, SubscriptionId, Timestamp};
 use super::super::{AudienceMember, Engine, MemberPresence};
 use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
+use crate::counted::counted;
 use crate::io::{Audit, Author, Output, PrincipalNumber, ReplyRefusal};
 use crate::terms::Terms;
 
@@ -185,11 +186,12 @@ impl Engine {
 
 fn time_left(left_us: u64, is_paused: bool) -> ProgressUpdated {
     let seconds = left_us / SECOND_US;
+    let time = counted(usize::try_from(seconds).unwrap_or(usize::MAX), "second");
     let (terse, text) = if is_paused {
-        let terse = format!("Paused, {seconds} seconds at most.");
-        (terse, format!("The time to answer is paused, for {seconds} seconds at most."))
+        let terse = format!("Paused, {time} at most.");
+        (terse, format!("The time to answer is paused, for {time} at most."))
     } else {
-        (format!("{seconds} seconds left."), format!("{seconds} seconds left to answer."))
+        (format!("{time} left."), format!("{time} left to answer."))
     };
     ProgressUpdated {
         progress: Progress {
