@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aaep_engine::FILLED_FIELDS;
 use serde_json::{Value, json};
 
 use super::{add, is_page_true, read};
@@ -27,10 +28,10 @@ An event is one JSON object: the fields that [all events have](#what-every-event
 that is not listed is refused; data of your own goes into `extensions`, under a prefix that `@context` declares.
 `[]` in the name of a field stands for each item of a list.
 
-When you publish to a hub, you can leave out `@context`, `event_id`, `session_id`, `timestamp`, `reply_token`, `from_state`
-and `urgency`: the hub fills them in. [agents.md](agents.md) shows how to publish, [validate.md](validate.md) how to check
-what you wrote, [openapi.yaml](openapi.yaml) has the same for generators of clients, and `aaep schema --bundle --out DIR`
-writes JSON Schemas that need no network.
+When you publish to a hub, you can leave out these fields, and the hub fills them in: FILLED_FIELDS. Ids may have any form
+of your own; the hub gives them the form below and keeps yours in its extension. [agents.md](agents.md) shows how to
+publish, [validate.md](validate.md) how to check what you wrote, [openapi.yaml](openapi.yaml) has the same for generators
+of clients, and `aaep schema --bundle --out DIR` writes JSON Schemas that need no network.
 
 The section signs lead to the public specification.
 
@@ -54,7 +55,8 @@ pub(crate) fn events() -> Vec<Value> {
 }
 
 fn page() -> String {
-    let mut page = OPENING.to_owned();
+    let filled = FILLED_FIELDS.map(|field| format!("`{field}`")).join(", ");
+    let mut page = OPENING.replace("FILLED_FIELDS", &filled);
     let events = events();
     assert_eq!(events.len(), 12);
     let mut family = "";

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use aaep_engine::FILLED_FIELDS;
 use serde_json::{Map, Value, json};
 
 use super::events_page::{events, schema, type_name};
@@ -11,10 +12,6 @@ use super::{add, is_page_true, read};
 const BEGIN: &str =
     "    # From here on generated: AAEP_WRITE_DOCS=1 cargo test -p aaep-cli --test house\n";
 const END: &str = "    # Here ends what is generated.\n";
-
-/// What the hub fills in where an agent leaves it out.
-const FILLED_IN: [&str; 7] =
-    ["@context", "event_id", "session_id", "timestamp", "reply_token", "from_state", "urgency"];
 
 #[test]
 fn the_messages_in_the_openapi_document_are_true() {
@@ -131,7 +128,7 @@ fn without_ids(mut schema: Value) -> Value {
 /// Takes what the hub fills in from the list of what is required.
 fn relax(schema: &mut Value) {
     if let Some(required) = schema["required"].as_array_mut() {
-        required.retain(|name| !FILLED_IN.iter().any(|it| name == it));
+        required.retain(|name| !FILLED_FIELDS.iter().any(|it| name == it));
     }
 }
 

@@ -56,7 +56,7 @@ pub enum Output {
         to: Vec<SubscriberKey>,
     },
     /// The subscriber has more pending events than one batch. When its wire has taken what was sent
-    /// so far, the caller reports [`Input::Unblock`](super::Input::Unblock), and the next batch
+    /// so far, the caller reports [`EngineInput::Unblock`](super::EngineInput::Unblock), and the next batch
     /// follows.
     More {
         /// The subscriber.
