@@ -7,7 +7,7 @@ use std::time::Instant;
 use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Message, Mode, Prefix, Timestamp, Uri};
 use aaep_engine::terms::{Door, Offer};
-use aaep_engine::{Engine, EngineConfig, EngineInput, Now, Output};
+use aaep_engine::{Engine, EngineConfig, EngineInput, Now, Output, PrincipalNumber, SubscriberKey};
 use clap::Args;
 use serde_json::json;
 
@@ -267,14 +267,14 @@ impl EngineWorld {
         world
     }
 
-    fn subscribe(&mut self, capabilities: &serde_json::Value) -> u32 {
+    fn subscribe(&mut self, capabilities: &serde_json::Value) -> SubscriberKey {
         let request = json!({
             "type": "subscription.request", "aaep_version": "1.0.0",
             "subscriber_id": "bench", "capabilities": capabilities,
         });
         let request = Box::new(read_request(&request));
         let input = EngineInput::Subscribe {
-            principal: 1,
+            principal: PrincipalNumber(1),
             door: Door::Open,
             may_reply: true,
             request,
@@ -295,7 +295,7 @@ impl EngineWorld {
         self.engine.handle(
             self.now,
             EngineInput::Publish {
-                principal: 1001,
+                principal: PrincipalNumber(1001),
                 tags: aaep_engine::AgentTags::default(),
                 event: Box::new(event),
             },

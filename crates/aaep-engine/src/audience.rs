@@ -24,6 +24,7 @@ use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 use crate::io::AgentTags;
 pub(crate) use crate::io::HearingScope;
+pub(crate) use crate::keys::{SessionKey, SubscriberKey};
 use crate::member::JoinedText;
 use crate::terms::Terms;
 pub(crate) use rebuild::PastEvents;
@@ -44,14 +45,8 @@ const MIN_TEXT_BYTES: usize = 64 * 1024;
 /// added later.
 const FIRST_POSITION: u64 = 1 << 32;
 
-/// The engine's number for a session.
-pub(crate) type SessionKey = u64;
-
 /// An output, identified by its session and its id.
 pub(crate) type TextKey = (SessionKey, Option<Box<str>>);
-
-/// The engine's number for a subscriber.
-pub type SubscriberKey = u32;
 
 /// An event that the engine accepted, as it is kept in the history of its session.
 #[derive(Debug, Clone)]
@@ -463,8 +458,9 @@ impl Audience {
 
     /// The position of the unit with this id, or of the last unit that a merged event with this id stood for.
     pub(crate) fn position_of(&self, id: &EventId) -> Option<u64> {
-        let is_it =
-            |unit: &Unit| unit.event.envelope.event_id == *id && unit.session != SessionKey::MAX;
+        let is_it = |unit: &Unit| {
+            unit.event.envelope.event_id == *id && unit.session != SessionKey::DELETED
+        };
         let is_merged = |unit: &Unit| merged_id(&unit.event.envelope.event_id, self.number) == *id;
         let at = self.log.iter().rposition(is_it);
         let at = at.or_else(|| self.log.iter().rposition(is_merged))?;
@@ -527,7 +523,7 @@ impl Unit {
         let weight = crate::weight::weight(&event);
         let entry = HistoryEntry {
             order,
-            session: SessionKey::MAX,
+            session: SessionKey::DELETED,
             tags: AgentTags::default(),
             event: Arc::clone(&event),
             sequence_number: 0,

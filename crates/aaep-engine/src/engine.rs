@@ -257,7 +257,7 @@ pub(crate) struct AudienceMember {
     /// When it is due, or [`NEVER`].
     pub(crate) due_us: u64,
     /// Its index in the list of subscribers that receive everything at once.
-    pub(crate) slot: Option<SubscriberKey>,
+    pub(crate) slot: Option<u32>,
     /// What it missed since it connected, for the summaries to mention.
     pub(crate) missing: Option<Box<MissedEvents>>,
     /// Where its subscription started.
@@ -392,7 +392,7 @@ impl Engine {
             languages_brought: BTreeMap::new(),
             ids: IdGenerator::new(config.seed),
             config,
-            next_session: 0,
+            next_session: SessionKey::FIRST,
             next_order: 0,
             newest: None,
             sessions: BTreeMap::new(),

@@ -3,6 +3,8 @@
 use aaep::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use sha2::{Digest as _, Sha256};
 
+use crate::keys::SessionKey;
+
 /// The prefix of a tool call id that was made here.
 const MADE_CALL: &str = "call_made";
 
@@ -53,13 +55,13 @@ impl IdGenerator {
     pub(crate) fn personal_event(
         &self,
         subscription: &SubscriptionId,
-        session: u64,
+        session: SessionKey,
         (now_us, number): (u64, u64),
     ) -> EventId {
         let hash = Sha256::new()
             .chain_update(self.seed)
             .chain_update(subscription.as_str())
-            .chain_update(session.to_le_bytes())
+            .chain_update(session.to_bytes())
             .chain_update(now_us.to_le_bytes())
             .chain_update(number.to_le_bytes());
         let id = format!("evt_{}", hex(&hash.finalize()[..16]));

@@ -15,9 +15,7 @@ pub use audit::{Audit, ReplyRefusal};
 pub use input::{EndReason, EngineInput, ResumePoint, SessionEnd};
 pub use output::{Output, Refusal};
 
-/// A person or program that was let in, identified by a number that the caller chose (rulings 14
-/// and 36). A session belongs to the principal that began it.
-pub type PrincipalNumber = u64;
+pub(crate) use crate::keys::PrincipalNumber;
 
 /// Tags that decide which subscribers hear an agent: its owners, its name, and anything else that
 /// the caller chooses. The engine only compares tags.

@@ -12,6 +12,7 @@ mod engine;
 mod frame;
 mod ids;
 mod io;
+mod keys;
 mod member;
 mod nfc;
 pub mod order;
@@ -20,7 +21,7 @@ pub mod subscriber;
 pub mod terms;
 mod weight;
 
-pub use audience::{MAX_UNITS, SubscriberKey};
+pub use audience::MAX_UNITS;
 pub use clock::Now;
 pub use engine::{
     Engine, EngineConfig, FILLED_FIELDS, MAX_AGENT_ID_BYTES, MAX_CLOCK_DIFFERENCE_US,
@@ -29,10 +30,10 @@ pub use engine::{
 };
 pub use frame::Frame;
 pub use io::{
-    AgentTags, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope, Output,
-    PrincipalNumber, Record, Refusal, ReplyRefusal, Resolution, ResumePoint, SessionEnd,
-    Subscription,
+    AgentTags, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope, Output, Record,
+    Refusal, ReplyRefusal, Resolution, ResumePoint, SessionEnd, Subscription,
 };
+pub use keys::{PrincipalNumber, SubscriberKey};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};
 pub use nfc::is_normal_text;
 pub use stakes::{ActionStakes, StatedRisk, StatedUndo};

@@ -7,7 +7,7 @@ mod support;
 use aaep::ToolName;
 use aaep::extension::action_digest;
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Output, Refusal};
+use aaep_engine::{Output, PrincipalNumber, Refusal};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -172,7 +172,7 @@ fn an_agent_does_not_speak_for_the_hub() {
         let reading = aaep::read(text.as_bytes(), aaep::Mode::Tolerant);
         let Some(aaep::Message::Event(event)) = reading.message else { panic!("{text}") };
         let outputs = world.handle(aaep_engine::EngineInput::Publish {
-            principal: AGENT,
+            principal: PrincipalNumber(AGENT),
             tags: aaep_engine::AgentTags::default(),
             event,
         });

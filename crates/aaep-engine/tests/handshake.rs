@@ -7,7 +7,9 @@ use aaep::extension::DecidedBy;
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{EndReason, EngineConfig, EngineInput, HearingScope, Output, Resolution};
+use aaep_engine::{
+    EndReason, EngineConfig, EngineInput, HearingScope, Output, PrincipalNumber, Resolution,
+};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -22,7 +24,14 @@ fn answer(world: &mut World, door: Door, version: &str, wishes: Json) -> Vec<Out
     document["capabilities"] = wishes;
     let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
     let (principal, may_reply, hears, resume) = (1, true, HearingScope::All, None);
-    world.handle(EngineInput::Subscribe { principal, door, may_reply, hears, request, resume })
+    world.handle(EngineInput::Subscribe {
+        principal: PrincipalNumber(principal),
+        door,
+        may_reply,
+        hears,
+        request,
+        resume,
+    })
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 
 use aaep::SubscriptionId;
 use aaep::extension::{Deadline, DecidedBy};
-use aaep_engine::{Audit, EngineInput, Output, ReplyRefusal, Resolution};
+use aaep_engine::{Audit, EngineInput, Output, PrincipalNumber, ReplyRefusal, Resolution};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -35,7 +35,7 @@ fn ask(world: &mut World, timeout_seconds: u64, most_seconds: Option<u64>) -> Ve
 
 fn presented(who: &Subscriber) -> EngineInput {
     EngineInput::Presented {
-        principal: who.principal,
+        principal: PrincipalNumber(who.principal),
         subscription_id: who.id.clone(),
         reply_token: token("rpl_1"),
     }
@@ -43,17 +43,30 @@ fn presented(who: &Subscriber) -> EngineInput {
 
 fn extend(who: &Subscriber, by_seconds: u64) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    EngineInput::Extend { principal, subscription_id, reply_token: token("rpl_1"), by_seconds }
+    EngineInput::Extend {
+        principal: PrincipalNumber(principal),
+        subscription_id,
+        reply_token: token("rpl_1"),
+        by_seconds,
+    }
 }
 
 fn pause(who: &Subscriber) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    EngineInput::Pause { principal, subscription_id, reply_token: token("rpl_1") }
+    EngineInput::Pause {
+        principal: PrincipalNumber(principal),
+        subscription_id,
+        reply_token: token("rpl_1"),
+    }
 }
 
 fn resume(who: &Subscriber) -> EngineInput {
     let (principal, subscription_id) = (who.principal, who.id.clone());
-    EngineInput::Resume { principal, subscription_id, reply_token: token("rpl_1") }
+    EngineInput::Resume {
+        principal: PrincipalNumber(principal),
+        subscription_id,
+        reply_token: token("rpl_1"),
+    }
 }
 
 /// What the audit log has of a wish: how much time is left, or why it did not count. The sender
@@ -407,7 +420,7 @@ fn a_wish_after_the_end_changes_nothing() {
         assert_eq!(wished(&world.handle(wish(&one))), Err(ReplyRefusal::AlreadySettled));
     }
     let unknown = EngineInput::Pause {
-        principal: one.principal,
+        principal: PrincipalNumber(one.principal),
         subscription_id: one.id.clone(),
         reply_token: token("rpl_never"),
     };
@@ -416,7 +429,7 @@ fn a_wish_after_the_end_changes_nothing() {
     world.say("awaiting.confirmation", confirmation("rpl_2", json!({})));
     world.jump_us(30 * SECOND);
     let late = EngineInput::Extend {
-        principal: one.principal,
+        principal: PrincipalNumber(one.principal),
         subscription_id: one.id.clone(),
         reply_token: token("rpl_2"),
         by_seconds: 5,

@@ -5,7 +5,7 @@
 mod support;
 
 use aaep::extension::DecidedBy;
-use aaep_engine::{Audit, EngineInput, Output, Resolution};
+use aaep_engine::{Audit, EngineInput, Output, PrincipalNumber, Resolution};
 use serde_json::json;
 use support::*;
 
@@ -55,19 +55,25 @@ fn withdrawing_what_is_not_open_or_not_ones_own_is_answered_and_changes_nothing(
     world.listen(1, everything());
     ask(&mut world, json!({}));
     let no_such = |principal: u64, text: &str| {
-        vec![Output::NoSuchAsk { principal, reply_token: token(text) }]
+        vec![Output::NoSuchAsk { principal: PrincipalNumber(principal), reply_token: token(text) }]
     };
     for (agent, text) in [(9, "rpl_1"), (AGENT, "rpl_never"), (9, "rpl_never")] {
-        let outputs =
-            world.handle(EngineInput::Withdraw { principal: agent, reply_token: token(text) });
+        let outputs = world.handle(EngineInput::Withdraw {
+            principal: PrincipalNumber(agent),
+            reply_token: token(text),
+        });
         assert_eq!(outputs, no_such(agent, text), "the same answer whatever the reason");
     }
     assert_eq!(world.engine.open_asks(), 1);
-    let outputs =
-        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let outputs = world.handle(EngineInput::Withdraw {
+        principal: PrincipalNumber(AGENT),
+        reply_token: token("rpl_1"),
+    });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
-    let again =
-        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let again = world.handle(EngineInput::Withdraw {
+        principal: PrincipalNumber(AGENT),
+        reply_token: token("rpl_1"),
+    });
     assert_eq!(again, no_such(AGENT, "rpl_1"));
 }
 
@@ -248,11 +254,15 @@ fn a_question_is_withdrawn_by_its_agent_and_by_nobody_else() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
-    let stranger =
-        world.handle(EngineInput::Withdraw { principal: 9, reply_token: token("rpl_1") });
+    let stranger = world.handle(EngineInput::Withdraw {
+        principal: PrincipalNumber(9),
+        reply_token: token("rpl_1"),
+    });
     assert!(resolved(&stranger).is_empty());
-    let outputs =
-        world.handle(EngineInput::Withdraw { principal: AGENT, reply_token: token("rpl_1") });
+    let outputs = world.handle(EngineInput::Withdraw {
+        principal: PrincipalNumber(AGENT),
+        reply_token: token("rpl_1"),
+    });
     assert_eq!(resolved(&outputs), [WITHDRAWN]);
     assert!(!replied(&world.confirm(&one, "rpl_1", "accept")), "a withdrawn question takes none");
     let told = notices(world.heard(&one));

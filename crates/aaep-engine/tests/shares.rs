@@ -3,7 +3,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep_engine::{EngineConfig, EngineInput, Refusal, ResumePoint, SessionEnd};
+use aaep_engine::{EngineConfig, EngineInput, PrincipalNumber, Refusal, ResumePoint, SessionEnd};
 use serde_json::json;
 use support::*;
 
@@ -181,13 +181,13 @@ fn the_subscription_that_has_been_away_longest_is_the_first_to_give_way() {
     let mut world = World::new();
     let all: Vec<Subscriber> = (0..3).map(|_| world.listen(1, everything())).collect();
     let other = world.listen(2, everything());
-    assert_eq!(world.engine.oldest_away(Some(1)), None);
+    assert_eq!(world.engine.oldest_away(Some(PrincipalNumber(1))), None);
     world.disconnect(&other);
     world.pass_s(1);
     world.disconnect(&all[1]);
     world.pass_s(1);
     world.disconnect(&all[0]);
-    assert_eq!(world.engine.oldest_away(Some(1)), Some(all[1].key));
+    assert_eq!(world.engine.oldest_away(Some(PrincipalNumber(1))), Some(all[1].key));
     assert_eq!(world.engine.oldest_away(None), Some(other.key));
 }
 

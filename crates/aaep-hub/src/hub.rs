@@ -66,6 +66,7 @@ use std::time::Duration;
 use aaep::extension::Accepts;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest};
 use aaep::{EventId, Message, Object, ReplyToken, SessionId, SubscriptionId};
+use aaep_engine::PrincipalNumber;
 use aaep_engine::terms::Door;
 use aaep_transport::wire::{Wire, WireHandle};
 use tokio::sync::{mpsc, oneshot};
@@ -221,7 +222,7 @@ impl Hub {
 
     async fn settled(
         &self,
-        principal: u64,
+        principal: PrincipalNumber,
         token: &ReplyToken,
     ) -> Result<PublishedAskState, HubError> {
         let (reader, token) = (self.shared.reader.clone(), token.clone());

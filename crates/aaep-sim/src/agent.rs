@@ -88,13 +88,13 @@ impl SimulatedAgent {
         SimulatedAgent {
             manner: AgentManner::WellBehaved,
             sessions_left: 1,
-            ..SimulatedAgent::new(990, rng)
+            ..SimulatedAgent::new(PrincipalNumber(990), rng)
         }
     }
 
     /// Creates an agent that begins as many sessions as it can.
     pub fn hog(rng: &mut SeededRng) -> Self {
-        SimulatedAgent { sessions_left: u64::MAX, ..SimulatedAgent::new(970, rng) }
+        SimulatedAgent { sessions_left: u64::MAX, ..SimulatedAgent::new(PrincipalNumber(970), rng) }
     }
 
     /// How it behaves.
@@ -362,7 +362,7 @@ impl SimulatedAgent {
         let number = self.count();
         if let Some(event) = self.said.last().filter(|_| rng.chance(30)) {
             // The same event again, from this agent or from another one.
-            let principal = if rng.chance(50) { self.key } else { self.key + 1 };
+            let principal = if rng.chance(50) { self.key } else { PrincipalNumber(self.key.0 + 1) };
             let tags = AgentTags::default();
             return Some(EngineInput::Publish { principal, tags, event: Box::new(event.clone()) });
         }

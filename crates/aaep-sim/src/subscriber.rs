@@ -114,7 +114,7 @@ impl SimulatedSubscriber {
         }
         SimulatedSubscriber {
             name: format!("{temper:?} subscriber {number}").to_lowercase(),
-            principal: 100 + number as u64,
+            principal: PrincipalNumber(100 + number as u64),
             may_reply: rng.chance(80),
             temper,
             requested,

@@ -8,7 +8,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use aaep::ReplyToken;
-use aaep_engine::{Engine, EngineInput, Now, Resolution};
+use aaep_engine::{Engine, EngineInput, Now, PrincipalNumber, Resolution};
 
 use self::stored::WorldStorage;
 use crate::agent::SimulatedAgent;
@@ -130,7 +130,7 @@ impl World {
         let subscriber = |number, rng: &mut SeededRng| {
             let mut subscriber = SimulatedSubscriber::new(number, is_patient, rng);
             if answers_itself && number == 0 {
-                subscriber.principal = 0;
+                subscriber.principal = PrincipalNumber(0);
             }
             subscriber
         };
@@ -142,7 +142,9 @@ impl World {
             todo: BTreeMap::new(),
             counter: 0,
             hog: SimulatedAgent::hog(&mut SeededRng::new(seed)),
-            agents: (0..agents).map(|key| SimulatedAgent::new(key * 10, &mut rng)).collect(),
+            agents: (0..agents)
+                .map(|key| SimulatedAgent::new(PrincipalNumber(key * 10), &mut rng))
+                .collect(),
             agent_free_us: vec![0; usize::try_from(agents).unwrap_or(0)],
             subscribers: (0..subscribers).map(|number| subscriber(number, &mut rng)).collect(),
             truth: WorldTruth::new(hub::at_a_time(seed), hub::is_cramped(seed)),

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aaep_transport::wire::{Command, Flow, Reports, Socket, Wire, WireReport, WireSettings};
+use aaep_transport::wire::{
+    Command, Flow, Reports, Socket, Wire, WireReport, WireSettings, WireSubscriber,
+};
 use aaep_transport::{Protocol, WirePacket};
 use mio::{Events, Interest, Poll, Token};
 
@@ -143,7 +145,7 @@ fn wire(
     let sockets = readers.accept(subscribers);
     let before_kb = memory_kb();
     let mut to = Vec::new();
-    for (subscriber, socket) in (0..).zip(sockets) {
+    for (subscriber, socket) in (0..).map(WireSubscriber).zip(sockets) {
         let (connection, socket) = (handle.new_key(), Socket::Tcp(socket));
         let add = Command::Add { connection, socket, protocol, read_ahead: Vec::new() };
         handle.send(vec![add, Command::Attach { connection, subscriber }]).expect("runs");

@@ -57,7 +57,12 @@ pub const MAX_DISCARDED_BYTES: u32 = 64 << 10;
 pub const MAX_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// One connection, unique among all loops: see [`WireHandle::new_key`].
-pub type ConnectionKey = u64;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionKey(pub u64);
+
+/// The caller's number for the subscriber that a connection serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WireSubscriber(pub u32);
 
 /// The settings of a loop.
 #[derive(Debug, Clone)]
@@ -111,19 +116,19 @@ pub enum Command {
         /// The connection.
         connection: ConnectionKey,
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
     },
     /// Stop delivering to a subscriber. Its connection stays.
     Detach {
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
     },
     /// Send one packet to many subscribers. Subscribers that are not attached here are skipped.
     Deliver {
         /// The packet.
         packet: Arc<WirePacket>,
         /// The subscribers.
-        to: Vec<u32>,
+        to: Vec<WireSubscriber>,
     },
     /// Send one packet to one connection, whether or not a subscriber is attached.
     Send {
@@ -146,7 +151,7 @@ pub enum Command {
     /// Report with [`WireReport::Unblocked`] when everything delivered to a subscriber until now is written.
     TellWhenWritten {
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
     },
     /// Read again from a connection whose reading was paused with [`Flow::Pause`].
     Resume {
@@ -187,7 +192,7 @@ pub enum WireReport {
         /// The connection. The subscriber may have another one by now.
         connection: ConnectionKey,
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
     },
     /// Everything for a blocked subscriber after this event was dropped before any of it was sent, and so is
     /// everything that is delivered before [`Command::GoOn`]. Reported after [`WireReport::Blocked`];
@@ -196,7 +201,7 @@ pub enum WireReport {
         /// The connection.
         connection: ConnectionKey,
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
         /// The last event that was sent, or is being sent.
         last_event_id: Box<str>,
     },
@@ -206,7 +211,7 @@ pub enum WireReport {
         /// The connection.
         connection: ConnectionKey,
         /// The subscriber.
-        subscriber: u32,
+        subscriber: WireSubscriber,
     },
     /// The connection accepts nothing more. Reported once for each connection that was added, and for each
     /// attachment to a connection that does not exist.
@@ -214,7 +219,7 @@ pub enum WireReport {
         /// The connection.
         connection: ConnectionKey,
         /// The subscriber that was attached to it.
-        subscriber: Option<u32>,
+        subscriber: Option<WireSubscriber>,
         /// The reason.
         why: GoneReason,
     },

@@ -6,7 +6,9 @@ use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Flow, Reports, Socket, Wire, WireReport, WireSettings};
+use aaep_transport::wire::{
+    Command, Flow, Reports, Socket, Wire, WireReport, WireSettings, WireSubscriber,
+};
 
 struct Recorder(Sender<WireReport>);
 
@@ -40,7 +42,7 @@ fn two_hundred_connections_that_come_and_go_leave_nothing_behind() {
         handle
             .send(vec![
                 Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
-                Command::Attach { connection, subscriber: turn },
+                Command::Attach { connection, subscriber: WireSubscriber(turn) },
             ])
             .expect("runs");
         drop(client);
@@ -48,7 +50,7 @@ fn two_hundred_connections_that_come_and_go_leave_nothing_behind() {
         let WireReport::Gone { connection: gone, subscriber, .. } = report else {
             panic!("{report:?}")
         };
-        assert_eq!((gone, subscriber), (connection, Some(turn)));
+        assert_eq!((gone, subscriber), (connection, Some(WireSubscriber(turn))));
     }
     // The last one is closed before it is reported.
     assert_eq!(open_files(), before);

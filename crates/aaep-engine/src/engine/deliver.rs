@@ -181,7 +181,7 @@ impl Engine {
         let Some(audience) = audiences.get_mut(&key) else { return };
         let Some(member) = members.get_mut(subscriber) else { return };
         if is_plain && held.is_none() {
-            member.slot = SubscriberKey::try_from(audience.subscribers.unlimited.len()).ok();
+            member.slot = u32::try_from(audience.subscribers.unlimited.len()).ok();
             audience.subscribers.unlimited.push(subscriber);
             return;
         }

@@ -13,27 +13,27 @@ pub(crate) struct MemberTable {
 
 impl MemberTable {
     pub(crate) fn get(&self, key: SubscriberKey) -> Option<&AudienceMember> {
-        self.slots.get(key as usize)?.as_ref()
+        self.slots.get(key.slot())?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, key: SubscriberKey) -> Option<&mut AudienceMember> {
-        self.slots.get_mut(key as usize)?.as_mut()
+        self.slots.get_mut(key.slot())?.as_mut()
     }
 
     /// Takes a subscription in, under the key that was freed last.
     pub(crate) fn insert(&mut self, member: AudienceMember) -> SubscriberKey {
         let key = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            SubscriberKey::try_from(self.slots.len() - 1).unwrap_or(SubscriberKey::MAX)
+            SubscriberKey::of_slot(self.slots.len() - 1)
         });
-        if let Some(slot) = self.slots.get_mut(key as usize) {
+        if let Some(slot) = self.slots.get_mut(key.slot()) {
             *slot = Some(member);
         }
         key
     }
 
     pub(crate) fn remove(&mut self, key: SubscriberKey) -> Option<AudienceMember> {
-        let member = self.slots.get_mut(key as usize)?.take()?;
+        let member = self.slots.get_mut(key.slot())?.take()?;
         self.free.push(key);
         Some(member)
     }

@@ -130,7 +130,7 @@ impl Engine {
         self.check_session_share(principal)?;
         self.make_room()?;
         let key = self.next_session;
-        self.next_session += 1;
+        self.next_session = key.next();
         self.session_keys.insert(id.clone(), key);
         self.sessions.insert(
             key,

@@ -209,7 +209,7 @@ impl Engine {
             return *key;
         }
         let key = self.next_session;
-        self.next_session += 1;
+        self.next_session = key.next();
         let mut session = EngineSession::new(id.clone(), principal, tags);
         if !matches!(event.payload, Payload::SessionStarted(_)) {
             session.order = SessionOrder::already_ended();

@@ -18,8 +18,8 @@ use aaep::{
 };
 use aaep_engine::terms::{Door, Offer};
 use aaep_engine::{
-    AgentTags, Audit, Engine, EngineConfig, EngineInput, HearingScope, Now, Output, RecoveredState,
-    ResumePoint, SubscriberKey, Subscription,
+    AgentTags, Audit, Engine, EngineConfig, EngineInput, HearingScope, Now, Output,
+    PrincipalNumber, RecoveredState, ResumePoint, SubscriberKey, Subscription,
 };
 use serde_json::{Value as Json, json};
 
@@ -342,7 +342,7 @@ impl World {
     ) -> Vec<Output> {
         self.engine.fill(self.now, &mut draft);
         let Message::Event(event) = message(&Json::Object(draft)) else { panic!("no event") };
-        self.handle(EngineInput::Publish { principal, tags, event })
+        self.handle(EngineInput::Publish { principal: PrincipalNumber(principal), tags, event })
     }
 
     /// An event that may be refused.
@@ -450,7 +450,14 @@ impl World {
         document["capabilities"] = wishes;
         let Message::SubscriptionRequest(request) = message(&document) else { panic!("request") };
         let door = Door::Open;
-        self.handle(EngineInput::Subscribe { principal, door, may_reply, hears, request, resume })
+        self.handle(EngineInput::Subscribe {
+            principal: PrincipalNumber(principal),
+            door,
+            may_reply,
+            hears,
+            request,
+            resume,
+        })
     }
 
     pub(crate) fn listen(&mut self, principal: u64, wishes: Json) -> Subscriber {
@@ -465,7 +472,10 @@ impl World {
         });
         document["capabilities"] = wishes;
         let Message::SubscriptionRenegotiate(change) = message(&document) else { panic!("change") };
-        self.handle(EngineInput::Renegotiate { principal: subscriber.principal, change })
+        self.handle(EngineInput::Renegotiate {
+            principal: PrincipalNumber(subscriber.principal),
+            change,
+        })
     }
 
     /// Another request on the connection that there is.
@@ -484,7 +494,10 @@ impl World {
         let document =
             json!({ "type": "subscription.close", "subscription_id": subscriber.id.as_str() });
         let Message::SubscriptionClose(close) = message(&document) else { panic!("close") };
-        self.handle(EngineInput::Close { principal: subscriber.principal, message: close })
+        self.handle(EngineInput::Close {
+            principal: PrincipalNumber(subscriber.principal),
+            message: close,
+        })
     }
 
     pub(crate) fn disconnect(&mut self, subscriber: &Subscriber) -> Vec<Output> {
@@ -498,7 +511,7 @@ impl World {
         last: Option<&EventId>,
     ) -> Vec<Output> {
         self.handle(EngineInput::Reconnect {
-            principal: subscriber.principal,
+            principal: PrincipalNumber(subscriber.principal),
             subscription_id: subscriber.id.clone(),
             last_event_id: last.cloned(),
         })
@@ -539,7 +552,7 @@ impl World {
         merge(&mut document, more);
         let Message::ConfirmationReply(reply) = message(&document) else { panic!("reply") };
         assert!(matches!(reply.decision, Decision::Accept | Decision::Reject));
-        self.handle(EngineInput::Confirm { principal: who.principal, reply })
+        self.handle(EngineInput::Confirm { principal: PrincipalNumber(who.principal), reply })
     }
 
     pub(crate) fn clarify(&mut self, who: &Subscriber, token: &str, response: Json) -> Vec<Output> {
@@ -551,7 +564,7 @@ impl World {
         });
         document["response"] = response;
         let Message::ClarificationReply(reply) = message(&document) else { panic!("reply") };
-        self.handle(EngineInput::Clarify { principal: who.principal, reply })
+        self.handle(EngineInput::Clarify { principal: PrincipalNumber(who.principal), reply })
     }
 
     pub(crate) fn heard(&self, subscriber: &Subscriber) -> &[Heard] {

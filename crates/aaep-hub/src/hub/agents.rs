@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aaep::{Message, Mode, Object, ReplyToken};
+use aaep_engine::PrincipalNumber;
 use aaep_engine::terms::Door;
 use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey};
@@ -79,7 +80,7 @@ impl EngineOwner {
         &mut self,
         connection: ConnectionKey,
         principal: &Principal,
-        number: u64,
+        number: PrincipalNumber,
         message: Message,
     ) {
         let refused = match message {
@@ -107,7 +108,12 @@ impl EngineOwner {
     }
 
     /// Sends the outcome of an ask to this socket: now if it is settled, otherwise when it is.
-    fn answer_on(&mut self, connection: ConnectionKey, principal: u64, token: ReplyToken) {
+    fn answer_on(
+        &mut self,
+        connection: ConnectionKey,
+        principal: PrincipalNumber,
+        token: ReplyToken,
+    ) {
         if let Some(ask) = self.asks.get_mut(&token) {
             if ask.asked.principal == principal {
                 ask.connection = Some(connection);

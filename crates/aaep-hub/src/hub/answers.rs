@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use aaep::{EventId, Object, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -101,11 +102,11 @@ const ANSWER_COST: usize = 256;
 /// The newest answers of each principal.
 #[derive(Debug, Default)]
 pub(super) struct KeyedAnswers {
-    known: HashMap<(u64, String), Arc<[u8]>>,
+    known: HashMap<(PrincipalNumber, String), Arc<[u8]>>,
     /// The share of each principal.
-    shares: HashMap<u64, KeyShare>,
+    shares: HashMap<PrincipalNumber, KeyShare>,
     /// The bytes of each principal, for finding the largest share.
-    sizes: BTreeSet<(usize, u64)>,
+    sizes: BTreeSet<(usize, PrincipalNumber)>,
     /// The bytes of all answers.
     bytes: usize,
 }
@@ -123,13 +124,17 @@ impl KeyedAnswers {
     pub(super) fn new(stored: &[StoredAnswer]) -> Self {
         let mut answers = KeyedAnswers::default();
         for it in stored {
-            answers.keep(it.agent, it.idempotency_key.clone(), Arc::clone(&it.answer));
+            answers.keep(
+                PrincipalNumber(it.agent),
+                it.idempotency_key.clone(),
+                Arc::clone(&it.answer),
+            );
         }
         answers
     }
 
     /// Checks whether a request came before.
-    pub(super) fn find(&self, principal: u64, request: &KeyedRequest) -> KeyLookup {
+    pub(super) fn find(&self, principal: PrincipalNumber, request: &KeyedRequest) -> KeyLookup {
         let Some(stored) = self.known.get(&(principal, request.key.clone())) else {
             return KeyLookup::No;
         };
@@ -149,7 +154,7 @@ impl KeyedAnswers {
     /// Keeps the answer to a request. Returns the changes that store it.
     pub(super) fn add(
         &mut self,
-        principal: u64,
+        principal: PrincipalNumber,
         request: KeyedRequest,
         outcomes: &[Result<Published, Refused>],
         unix_us: i64,
@@ -158,11 +163,8 @@ impl KeyedAnswers {
         let lines = outcomes.iter().map(|it| it.as_ref().ok().map(PublishedRecord::of)).collect();
         let answer = serde_json::to_vec(&AnswerRecord { digest, lines }).unwrap_or_default();
         let answer: Arc<[u8]> = answer.into();
-        let change = |(agent, idempotency_key): (u64, String), answer| StoreChange::Answered {
-            agent,
-            idempotency_key,
-            unix_us,
-            answer,
+        let change = |(agent, idempotency_key): (PrincipalNumber, String), answer| {
+            StoreChange::Answered { agent: agent.0, idempotency_key, unix_us, answer }
         };
         let gone = self.keep(principal, key.clone(), Arc::clone(&answer));
         // An empty answer deletes its key.
@@ -171,7 +173,12 @@ impl KeyedAnswers {
     }
 
     /// Keeps an answer. Returns the keys that had to make room for it; never its own key.
-    fn keep(&mut self, principal: u64, key: String, answer: Arc<[u8]>) -> Vec<(u64, String)> {
+    fn keep(
+        &mut self,
+        principal: PrincipalNumber,
+        key: String,
+        answer: Arc<[u8]>,
+    ) -> Vec<(PrincipalNumber, String)> {
         let cost = |key: &str, answer: &[u8]| ANSWER_COST + key.len() + answer.len();
         let new = cost(&key, &answer);
         let before = self.known.insert((principal, key.clone()), answer);
@@ -188,8 +195,10 @@ impl KeyedAnswers {
         }
         while self.known.len() as u64 > MAX_IDEMPOTENCY_KEYS || self.bytes > MAX_BYTES {
             // The principal with the most bytes makes room, but never with the answer that was just added.
-            let has_more = |it: u64| self.shares.get(&it).is_some_and(|share| share.keys.len() > 1);
-            let keeps_newest = |it: u64| it != principal || has_more(it);
+            let has_more = |it: PrincipalNumber| {
+                self.shares.get(&it).is_some_and(|share| share.keys.len() > 1)
+            };
+            let keeps_newest = |it: PrincipalNumber| it != principal || has_more(it);
             let most = self.sizes.iter().rev().find(|(_, it)| keeps_newest(*it)).copied();
             let Some((_, most)) = most else { break };
             gone.extend(self.drop_oldest(most));
@@ -197,14 +206,14 @@ impl KeyedAnswers {
         gone
     }
 
-    fn is_beyond_share(&self, principal: u64) -> bool {
+    fn is_beyond_share(&self, principal: PrincipalNumber) -> bool {
         self.shares.get(&principal).is_some_and(|share| {
             let is_large = share.bytes > MAX_BYTES_EACH && share.keys.len() > 1;
             is_large || share.keys.len() > MAX_IDEMPOTENCY_KEYS_EACH
         })
     }
 
-    fn drop_oldest(&mut self, principal: u64) -> Option<(u64, String)> {
+    fn drop_oldest(&mut self, principal: PrincipalNumber) -> Option<(PrincipalNumber, String)> {
         let key = self.shares.get(&principal)?.keys.front()?.clone();
         let gone = (principal, key);
         let answer = self.known.remove(&gone);
@@ -216,7 +225,7 @@ impl KeyedAnswers {
         Some(gone)
     }
 
-    fn change(&mut self, principal: u64, change: impl FnOnce(&mut KeyShare)) {
+    fn change(&mut self, principal: PrincipalNumber, change: impl FnOnce(&mut KeyShare)) {
         let share = self.shares.entry(principal).or_default();
         self.sizes.remove(&(share.bytes, principal));
         self.bytes = self.bytes.saturating_sub(share.bytes);
@@ -305,20 +314,27 @@ mod tests {
     fn the_same_request_is_known_whatever_the_order_of_its_members() {
         let mut answers = KeyedAnswers::default();
         let first = request("k", &json!({ "a": [1, { "x": 1, "y": null }], "b": "two" }));
-        answers.add(1, first.clone(), &published("evt_1"), 0);
-        assert!(matches!(answers.find(1, &first), KeyLookup::Same(_)));
+        answers.add(PrincipalNumber(1), first.clone(), &published("evt_1"), 0);
+        assert!(matches!(answers.find(PrincipalNumber(1), &first), KeyLookup::Same(_)));
         let event: Value =
             serde_json::from_str(r#"{"b":"two","a":[1,{"y":null,"x":1}]}"#).expect("JSON");
-        assert!(matches!(answers.find(1, &request("k", &event)), KeyLookup::Same(_)));
-        assert_eq!(answers.find(2, &first), KeyLookup::No, "another principal has keys of its own");
-        assert_eq!(answers.find(1, &request("other", &event)), KeyLookup::No);
+        assert!(matches!(
+            answers.find(PrincipalNumber(1), &request("k", &event)),
+            KeyLookup::Same(_)
+        ));
+        assert_eq!(
+            answers.find(PrincipalNumber(2), &first),
+            KeyLookup::No,
+            "another principal has keys of its own"
+        );
+        assert_eq!(answers.find(PrincipalNumber(1), &request("other", &event)), KeyLookup::No);
     }
 
     #[test]
     fn a_request_that_differs_in_anything_is_another_one() {
         let mut answers = KeyedAnswers::default();
         let first = json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": null });
-        answers.add(1, request("k", &first), &published("evt_1"), 0);
+        answers.add(PrincipalNumber(1), request("k", &first), &published("evt_1"), 0);
         for other in [
             json!({}),
             json!({ "a": ["x", "y"], "b": { "c": 1 } }),
@@ -329,11 +345,15 @@ mod tests {
             json!({ "a": ["x", "y"], "b": { "c": 1 }, "d": false }),
             json!({ "a": ["x", "y"], "b": [], "c": 1, "d": null }),
         ] {
-            assert_eq!(answers.find(1, &request("k", &other)), KeyLookup::Another, "{other}");
+            assert_eq!(
+                answers.find(PrincipalNumber(1), &request("k", &other)),
+                KeyLookup::Another,
+                "{other}"
+            );
         }
         let twice = first.as_object().cloned().expect("an object");
         let twice = KeyedRequest::new("k".to_owned(), &[twice.clone(), twice]);
-        assert_eq!(answers.find(1, &twice), KeyLookup::Another);
+        assert_eq!(answers.find(PrincipalNumber(1), &twice), KeyLookup::Another);
     }
 
     #[test]
@@ -347,7 +367,10 @@ mod tests {
         };
         for stored in [before.as_slice(), b"{}", b"no JSON"] {
             let answers = KeyedAnswers::new(&[row(stored)]);
-            assert_eq!(answers.find(1, &request("k", &json!({}))), KeyLookup::Another);
+            assert_eq!(
+                answers.find(PrincipalNumber(1), &request("k", &json!({}))),
+                KeyLookup::Another
+            );
         }
     }
 
@@ -356,16 +379,20 @@ mod tests {
         let mut answers = KeyedAnswers::default();
         let mut rows = Vec::new();
         let of = |key: &str| request(key, &json!({ "of": key }));
-        apply(answers.add(1, of("quiet"), &published("evt_1"), 0), &mut rows);
+        apply(answers.add(PrincipalNumber(1), of("quiet"), &published("evt_1"), 0), &mut rows);
         let most = MAX_IDEMPOTENCY_KEYS_EACH;
         for at in 0..=most {
             let key = format!("k{at}");
-            apply(answers.add(2, of(&key), &published("evt_2"), 0), &mut rows);
+            apply(answers.add(PrincipalNumber(2), of(&key), &published("evt_2"), 0), &mut rows);
         }
         for answers in [&answers, &KeyedAnswers::new(&rows)] {
-            assert!(matches!(answers.find(1, &of("quiet")), KeyLookup::Same(_)));
-            assert_eq!(answers.find(2, &of("k0")), KeyLookup::No, "its own oldest key left");
-            assert!(matches!(answers.find(2, &of("k1")), KeyLookup::Same(_)));
+            assert!(matches!(answers.find(PrincipalNumber(1), &of("quiet")), KeyLookup::Same(_)));
+            assert_eq!(
+                answers.find(PrincipalNumber(2), &of("k0")),
+                KeyLookup::No,
+                "its own oldest key left"
+            );
+            assert!(matches!(answers.find(PrincipalNumber(2), &of("k1")), KeyLookup::Same(_)));
         }
         assert_eq!(rows.len(), most + 1, "what left is not stored either");
     }
@@ -376,11 +403,11 @@ mod tests {
         let shares = MAX_IDEMPOTENCY_KEYS / MAX_IDEMPOTENCY_KEYS_EACH as u64;
         for principal in 0..shares {
             for at in 0..MAX_IDEMPOTENCY_KEYS_EACH {
-                answers.keep(principal, format!("k{at}"), Arc::default());
+                answers.keep(PrincipalNumber(principal), format!("k{at}"), Arc::default());
             }
         }
-        let gone = answers.keep(shares, "new".to_owned(), Arc::default());
-        assert_eq!(gone, [(shares - 1, "k0".to_owned())]);
+        let gone = answers.keep(PrincipalNumber(shares), "new".to_owned(), Arc::default());
+        assert_eq!(gone, [(PrincipalNumber(shares - 1), "k0".to_owned())]);
         assert_eq!(answers.known.len() as u64, MAX_IDEMPOTENCY_KEYS);
     }
 
@@ -388,16 +415,19 @@ mod tests {
     fn long_answers_take_bounded_memory() {
         let mut answers = KeyedAnswers::default();
         let long: Arc<[u8]> = vec![0; 600_000].into();
-        answers.keep(1, "quiet".to_owned(), Arc::default());
+        answers.keep(PrincipalNumber(1), "quiet".to_owned(), Arc::default());
         for at in 0..2000_u64 {
-            answers.keep(2 + at % 40, format!("k{at}"), Arc::clone(&long));
+            answers.keep(PrincipalNumber(2 + at % 40), format!("k{at}"), Arc::clone(&long));
             assert!(answers.bytes <= MAX_BYTES, "{}", answers.bytes);
         }
-        assert!(answers.known.contains_key(&(1, "quiet".to_owned())));
+        assert!(answers.known.contains_key(&(PrincipalNumber(1), "quiet".to_owned())));
         assert!(answers.shares.values().all(|share| share.bytes <= MAX_BYTES_EACH));
         let huge: Arc<[u8]> = vec![0; 2 * MAX_BYTES_EACH].into();
-        answers.keep(3, "huge".to_owned(), huge);
-        assert!(answers.known.contains_key(&(3, "huge".to_owned())), "the newest is kept");
+        answers.keep(PrincipalNumber(3), "huge".to_owned(), huge);
+        assert!(
+            answers.known.contains_key(&(PrincipalNumber(3), "huge".to_owned())),
+            "the newest is kept"
+        );
         let kept: usize = answers.shares.values().map(|share| share.bytes).sum();
         assert_eq!((kept, answers.sizes.len()), (answers.bytes, answers.shares.len()));
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use aaep::{EventId, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
-use aaep_engine::{EndReason, EngineInput, SubscriberKey};
-use aaep_transport::wire::{Command, ConnectionKey, Socket, WireReport};
+use aaep_engine::{EndReason, EngineInput, PrincipalNumber, SubscriberKey};
+use aaep_transport::wire::{Command, ConnectionKey, Socket, WireReport, WireSubscriber};
 use aaep_transport::{Protocol, WirePacket};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(super) enum ConnectionKind {
 pub(super) struct HubConnection {
     pub(super) principal: Arc<Principal>,
     /// The principal's number.
-    pub(super) number: u64,
+    pub(super) number: PrincipalNumber,
     pub(super) kind: ConnectionKind,
     pub(super) subscriber: Option<SubscriberKey>,
     mistakes: u32,
@@ -107,22 +107,24 @@ impl EngineOwner {
                 }
             }
             WireInput::Report(WireReport::Blocked { connection, subscriber }) => {
+                let subscriber = SubscriberKey(subscriber.0);
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, true);
                     self.handle(EngineInput::Block { subscriber }, None);
                 }
             }
             WireInput::Report(WireReport::Withdrawn { connection, subscriber, last_event_id }) => {
-                self.take_back(connection, subscriber, &last_event_id);
+                self.take_back(connection, SubscriberKey(subscriber.0), &last_event_id);
             }
             WireInput::Report(WireReport::Unblocked { connection, subscriber }) => {
+                let subscriber = SubscriberKey(subscriber.0);
                 if self.is_on(subscriber, connection) {
                     self.set_blocked(subscriber, false);
                     self.handle(EngineInput::Unblock { subscriber }, None);
                 }
             }
             WireInput::Report(WireReport::Gone { connection, why, .. }) => {
-                tracing::debug!(connection, %why, "A connection is gone.");
+                tracing::debug!(?connection, %why, "A connection is gone.");
                 self.connection_gone(connection);
             }
             WireInput::Report(WireReport::Message { .. }) => {}
@@ -288,7 +290,7 @@ impl EngineOwner {
         if let Some(connection) = self.connections.get_mut(&connection) {
             connection.subscriber = Some(subscriber);
         }
-        self.tell_wire(Command::Attach { connection, subscriber });
+        self.tell_wire(Command::Attach { connection, subscriber: WireSubscriber(subscriber.0) });
         if let Some(before) = before.filter(|before| *before != connection) {
             self.close_former_connection(subscriber, before);
             self.handle(EngineInput::Disconnect { subscriber }, None);

@@ -1,7 +1,7 @@
 //! Builds entries of the audit log from what the engine reports about asks.
 
 use aaep::{Event, Payload, ReplyToken, SessionId};
-use aaep_engine::{Audit, ReplyRefusal};
+use aaep_engine::{Audit, PrincipalNumber, ReplyRefusal};
 use serde_json::json;
 
 use super::settlement::Settlement;
@@ -65,7 +65,7 @@ pub(super) fn build_entry(audit: Audit, about: AuditContext) -> Entry {
 }
 
 /// The number of the acting principal, if the record has one.
-pub(super) fn principal(audit: &Audit) -> Option<u64> {
+pub(super) fn principal(audit: &Audit) -> Option<PrincipalNumber> {
     match audit {
         Audit::Reply { principal, .. }
         | Audit::Presented { principal, .. }

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use aaep_engine::PrincipalNumber;
+
 /// How long a name is held for its principal after its last use: one week.
 pub(super) const NAME_HOLD_US: i64 = 7 * 24 * 3600 * 1_000_000;
 
@@ -22,17 +24,17 @@ const MAX_NAMES: usize = 65_536;
 pub(super) struct NameHolders {
     by_name: HashMap<String, NameHolder>,
     /// The names that each principal holds, ordered by last use, the oldest first.
-    by_principal: HashMap<u64, BTreeSet<(i64, String)>>,
+    by_principal: HashMap<PrincipalNumber, BTreeSet<(i64, String)>>,
     /// The names that their principals no longer hold, ordered by last use, the oldest first.
     released: BTreeSet<(i64, String)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct NameHolder {
-    principal: u64,
+    principal: PrincipalNumber,
     used_unix_us: i64,
     /// The principal that held the name before, until the takeover has been announced.
-    taken_from: Option<u64>,
+    taken_from: Option<PrincipalNumber>,
     /// Whether the principal lost its hold on this name because it has used too many other names since.
     is_released: bool,
 }
@@ -64,9 +66,9 @@ impl NameHolders {
     pub(super) fn use_name(
         &mut self,
         (name, claim): (&str, NameClaim),
-        principal: u64,
+        principal: PrincipalNumber,
         now_unix_us: i64,
-        is_in_use: impl Fn(&str, u64) -> bool,
+        is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) -> NameUse {
         let Some(holder) = self.by_name.get(name).copied() else {
             if self.by_name.len() >= MAX_NAMES && !self.forget_oldest(now_unix_us) {
@@ -98,12 +100,12 @@ impl NameHolders {
     }
 
     /// Returns the previous holder of a name that was taken over, once: the caller announces the takeover.
-    pub(super) fn take_unannounced(&mut self, name: &str) -> Option<u64> {
+    pub(super) fn take_unannounced(&mut self, name: &str) -> Option<PrincipalNumber> {
         self.by_name.get_mut(name)?.taken_from.take()
     }
 
     /// Restores a name from a stored session. The newest use counts.
-    pub(super) fn recover(&mut self, name: &str, principal: u64, used_unix_us: i64) {
+    pub(super) fn recover(&mut self, name: &str, principal: PrincipalNumber, used_unix_us: i64) {
         let is_newer = self.by_name.get(name).is_none_or(|it| it.used_unix_us < used_unix_us);
         if is_newer && self.by_name.len() < MAX_NAMES {
             self.hold(name, (principal, None), used_unix_us, |_, _| false);
@@ -112,16 +114,16 @@ impl NameHolders {
 
     /// The principal that holds a name.
     #[cfg(test)]
-    fn holder(&self, name: &str) -> Option<u64> {
+    fn holder(&self, name: &str) -> Option<PrincipalNumber> {
         self.by_name.get(name).map(|holder| holder.principal)
     }
 
     fn hold(
         &mut self,
         name: &str,
-        (principal, taken_from): (u64, Option<u64>),
+        (principal, taken_from): (PrincipalNumber, Option<PrincipalNumber>),
         used_unix_us: i64,
-        is_in_use: impl Fn(&str, u64) -> bool,
+        is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) {
         self.remove_name(name);
         let names = self.by_principal.entry(principal).or_default();
@@ -169,63 +171,90 @@ mod tests {
 
     const DAY_US: i64 = 24 * 3600 * 1_000_000;
 
-    fn use_name(holders: &mut NameHolders, principal: u64, unix_us: i64) -> NameUse {
+    fn use_name(holders: &mut NameHolders, principal: PrincipalNumber, unix_us: i64) -> NameUse {
         holders.use_name(("photos", NameClaim::OrFree), principal, unix_us, |_, _| false)
     }
 
     #[test]
     fn a_name_belongs_to_its_first_user_and_for_a_week_after() {
         let mut holders = NameHolders::default();
-        assert_eq!(use_name(&mut holders, 1, 0), NameUse::Held);
-        assert_eq!(use_name(&mut holders, 2, 1), NameUse::Taken);
-        assert_eq!(use_name(&mut holders, 1, 6 * DAY_US), NameUse::Held);
-        assert_eq!(use_name(&mut holders, 2, 8 * DAY_US), NameUse::Taken, "used two days ago");
+        assert_eq!(use_name(&mut holders, PrincipalNumber(1), 0), NameUse::Held);
+        assert_eq!(use_name(&mut holders, PrincipalNumber(2), 1), NameUse::Taken);
+        assert_eq!(use_name(&mut holders, PrincipalNumber(1), 6 * DAY_US), NameUse::Held);
+        assert_eq!(
+            use_name(&mut holders, PrincipalNumber(2), 8 * DAY_US),
+            NameUse::Taken,
+            "used two days ago"
+        );
         assert_eq!(holders.take_unannounced("photos"), None);
-        assert_eq!(use_name(&mut holders, 2, 14 * DAY_US), NameUse::Held);
-        assert_eq!(use_name(&mut holders, 2, 15 * DAY_US), NameUse::Held);
-        assert_eq!(holders.take_unannounced("photos"), Some(1), "it is never silent");
+        assert_eq!(use_name(&mut holders, PrincipalNumber(2), 14 * DAY_US), NameUse::Held);
+        assert_eq!(use_name(&mut holders, PrincipalNumber(2), 15 * DAY_US), NameUse::Held);
+        assert_eq!(
+            holders.take_unannounced("photos"),
+            Some(PrincipalNumber(1)),
+            "it is never silent"
+        );
         assert_eq!(holders.take_unannounced("photos"), None, "and told once");
-        assert_eq!(use_name(&mut holders, 1, 15 * DAY_US), NameUse::Taken);
+        assert_eq!(use_name(&mut holders, PrincipalNumber(1), 15 * DAY_US), NameUse::Taken);
     }
 
     #[test]
     fn a_name_in_use_is_never_taken_over() {
         let mut holders = NameHolders::default();
-        use_name(&mut holders, 1, 0);
-        let in_use = |_: &str, holder| holder == 1;
+        use_name(&mut holders, PrincipalNumber(1), 0);
+        let in_use = |_: &str, holder| holder == PrincipalNumber(1);
         let claim = ("photos", NameClaim::OrFree);
-        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Taken);
+        assert_eq!(
+            holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, in_use),
+            NameUse::Taken
+        );
         let claim = ("photos", NameClaim::Bound);
-        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, in_use), NameUse::Held);
-        assert_eq!(holders.take_unannounced("photos"), Some(1), "unless it is bound to another");
+        assert_eq!(
+            holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, in_use),
+            NameUse::Held
+        );
+        assert_eq!(
+            holders.take_unannounced("photos"),
+            Some(PrincipalNumber(1)),
+            "unless it is bound to another"
+        );
     }
 
     #[test]
     fn a_free_name_is_not_taken_over_without_a_session_in_which_everyone_hears_of_it() {
         let mut holders = NameHolders::default();
-        use_name(&mut holders, 1, 0);
+        use_name(&mut holders, PrincipalNumber(1), 0);
         let claim = ("photos", NameClaim::OwnOrNew);
-        assert_eq!(holders.use_name(claim, 2, 100 * DAY_US, |_, _| false), NameUse::Taken);
+        assert_eq!(
+            holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, |_, _| false),
+            NameUse::Taken
+        );
     }
 
     #[test]
     fn one_principal_holds_a_bounded_number_and_nobody_elses_go() {
         let mut holders = NameHolders::default();
-        use_name(&mut holders, 1, 0);
+        use_name(&mut holders, PrincipalNumber(1), 0);
         for number in 0..5000 {
             let name = format!("bot{number}");
             let in_use = |name: &str, _| name == "bot1";
-            let used = holders.use_name((&name, NameClaim::OrFree), 2, number, in_use);
+            let used =
+                holders.use_name((&name, NameClaim::OrFree), PrincipalNumber(2), number, in_use);
             assert_eq!(used, NameUse::Held);
         }
-        assert_eq!(holders.by_principal[&2].len(), MAX_NAMES_OF_PRINCIPAL);
-        assert_eq!(holders.holder("photos"), Some(1));
+        assert_eq!(holders.by_principal[&PrincipalNumber(2)].len(), MAX_NAMES_OF_PRINCIPAL);
+        assert_eq!(holders.holder("photos"), Some(PrincipalNumber(1)));
         let mut take = |name| {
             let in_use = |name: &str, _| name == "bot1";
-            let used = holders.use_name((name, NameClaim::OrFree), 3, 5000, in_use);
+            let used =
+                holders.use_name((name, NameClaim::OrFree), PrincipalNumber(3), 5000, in_use);
             (used, holders.take_unannounced(name))
         };
-        assert_eq!(take("bot0"), (NameUse::Held, Some(2)), "it is free, and that is told");
+        assert_eq!(
+            take("bot0"),
+            (NameUse::Held, Some(PrincipalNumber(2))),
+            "it is free, and that is told"
+        );
         assert_eq!(take("bot1"), (NameUse::Taken, None), "it is in use");
         assert_eq!(take("bot4999"), (NameUse::Taken, None), "it is held");
     }
@@ -234,23 +263,36 @@ mod tests {
     fn names_in_all_are_bounded_and_those_that_nobody_holds_go_first() {
         let mut holders = NameHolders::default();
         for number in 0..65_536_i64 {
-            holders.recover(&format!("bot{number}"), number.unsigned_abs() % 128, number);
+            holders.recover(
+                &format!("bot{number}"),
+                PrincipalNumber(number.unsigned_abs() % 128),
+                number,
+            );
         }
-        let used = holders.use_name(("one", NameClaim::OrFree), 999, 70_000, |_, _| false);
+        let used =
+            holders
+                .use_name(("one", NameClaim::OrFree), PrincipalNumber(999), 70_000, |_, _| false);
         assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are held");
         let claim = ("bot0", NameClaim::OrFree);
-        holders.use_name(claim, 0, 2_000_000, |_, _| false);
-        let used =
-            holders.use_name(("one", NameClaim::OrFree), 999, NAME_HOLD_US + 2, |_, _| false);
+        holders.use_name(claim, PrincipalNumber(0), 2_000_000, |_, _| false);
+        let used = holders.use_name(
+            ("one", NameClaim::OrFree),
+            PrincipalNumber(999),
+            NAME_HOLD_US + 2,
+            |_, _| false,
+        );
         assert_eq!((used, holders.by_name.len()), (NameUse::Held, MAX_NAMES));
-        assert_eq!((holders.holder("bot0"), holders.holder("bot1")), (Some(0), None));
+        assert_eq!(
+            (holders.holder("bot0"), holders.holder("bot1")),
+            (Some(PrincipalNumber(0)), None)
+        );
     }
 
     #[test]
     fn stored_sessions_say_who_held_a_name_last() {
         let mut holders = NameHolders::default();
-        holders.recover("photos", 1, DAY_US);
-        holders.recover("photos", 2, 0);
-        assert_eq!(holders.holder("photos"), Some(1));
+        holders.recover("photos", PrincipalNumber(1), DAY_US);
+        holders.recover("photos", PrincipalNumber(2), 0);
+        assert_eq!(holders.holder("photos"), Some(PrincipalNumber(1)));
     }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use aaep::handshake::{SubscriptionRejected, SubscriptionRequest};
 use aaep::{Capabilities, EventId, Message, ReplyToken, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
-use aaep_engine::{EngineInput, ResumePoint};
+use aaep_engine::{EngineInput, PrincipalNumber, ResumePoint};
 use aaep_transport::wire::ConnectionKey;
 use aaep_trust::strict_json;
 use serde_json::{Value, json};
@@ -213,7 +213,7 @@ impl EngineOwner {
     fn meant_stream(
         &self,
         principal: &Principal,
-        number: u64,
+        number: PrincipalNumber,
         posted: &Value,
     ) -> Option<SubscriptionId> {
         let streams = || {
@@ -325,7 +325,7 @@ impl EngineOwner {
         &mut self,
         connection: Option<ConnectionKey>,
         principal: &Principal,
-        number: u64,
+        number: PrincipalNumber,
         text: String,
     ) -> LegacyAnswer {
         if let Some(connection) = connection {

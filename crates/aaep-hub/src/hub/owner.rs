@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use aaep::extension::DecidedBy;
 use aaep::{Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
-    Audit, Author, Engine, EngineInput, Frame, Now, Output, Record, ReplyRefusal, Resolution,
-    SubscriberKey, Subscription,
+    Audit, Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record, ReplyRefusal,
+    Resolution, SubscriberKey, Subscription,
 };
 use aaep_transport::WirePacket;
-use aaep_transport::wire::{Command, ConnectionKey, WireHandle};
+use aaep_transport::wire::{Command, ConnectionKey, WireHandle, WireSubscriber};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
@@ -104,7 +104,7 @@ pub(super) struct EngineOwner {
     pub(super) subscribers: HashMap<SubscriberKey, HubSubscriber>,
     pub(super) connections: HashMap<ConnectionKey, HubConnection>,
     /// The legacy streams, by principal.
-    pub(super) legacy: HashMap<u64, super::legacy::LegacyStreams>,
+    pub(super) legacy: HashMap<PrincipalNumber, super::legacy::LegacyStreams>,
     pub(super) posts: AgentPosts,
     pub(super) answers: KeyedAnswers,
     pub(super) refusals: RefusedReplies,
@@ -217,7 +217,7 @@ impl EngineOwner {
         for (subscription_id, subscription) in self.remembered.drain() {
             self.batch.changes.push(StoreChange::Subscribed {
                 subscription_id,
-                principal: subscription.principal,
+                principal: subscription.principal.0,
                 may_reply: subscription.may_reply,
                 json: stored::terms_to_json(&subscription).into(),
             });
@@ -310,7 +310,9 @@ impl EngineOwner {
                     self.deliver(&frame, packet, to);
                 }
                 Output::More { subscriber } => {
-                    self.tell_wire(Command::TellWhenWritten { subscriber });
+                    self.tell_wire(Command::TellWhenWritten {
+                        subscriber: WireSubscriber(subscriber.0),
+                    });
                 }
                 Output::Accepted { subscriber, mut message } => {
                     permission_note::add(self.permission_note.take(), &mut message);
@@ -319,7 +321,10 @@ impl EngineOwner {
                         let json = serde_json::to_vec(&message).unwrap_or_default();
                         let packet = Arc::new(WirePacket::new("", json));
                         self.tell_wire(Command::Send { connection, packet });
-                        self.tell_wire(Command::Attach { connection, subscriber });
+                        self.tell_wire(Command::Attach {
+                            connection,
+                            subscriber: WireSubscriber(subscriber.0),
+                        });
                     }
                     answers.push(Output::Accepted { subscriber, message });
                 }
@@ -358,7 +363,7 @@ impl EngineOwner {
             session_id: session_id.clone(),
             event_id: event.envelope.event_id.clone(),
             agent: 0,
-            principal,
+            principal: principal.0,
             by_hub: author == Author::Hub,
             is_urgent,
             unix_us,
@@ -400,6 +405,7 @@ impl EngineOwner {
         if frame.is_critical {
             self.batch.critical_since.get_or_insert_with(Instant::now);
         }
+        let to = to.into_iter().map(|SubscriberKey(number)| WireSubscriber(number)).collect();
         self.tell_wire(Command::Deliver { packet, to });
     }
 
@@ -443,7 +449,7 @@ impl EngineOwner {
             connection.subscriber = None;
         }
         if on == Some(connection) {
-            self.tell_wire(Command::Detach { subscriber });
+            self.tell_wire(Command::Detach { subscriber: WireSubscriber(subscriber.0) });
         } else {
             self.close(connection, 4000, "The subscription is over.");
         }
@@ -492,7 +498,7 @@ impl EngineOwner {
         });
         if let (Audit::Asked { session_id, .. }, Some(event)) = (&audit, asking) {
             let asked = AskOrigin {
-                principal: self.engine.principal_of(session_id).unwrap_or(0),
+                principal: self.engine.principal_of(session_id).unwrap_or(PrincipalNumber(0)),
                 event_id: event.envelope.event_id.clone(),
                 session_id: session_id.clone(),
             };
@@ -534,7 +540,7 @@ impl EngineOwner {
     }
 
     /// Refuses a reply because its subscription never received an ask.
-    pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: u64) {
+    pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: PrincipalNumber) {
         let refused = Some(ReplyRefusal::NotAsked);
         let now = self.clock.now();
         let reply = Audit::Reply { reply_token, principal, decided_by: None, refused };
@@ -542,7 +548,10 @@ impl EngineOwner {
     }
 
     /// The principal's number.
-    pub(super) fn principal_number(&mut self, principal: &Principal) -> Result<u64, TooManyNames> {
+    pub(super) fn principal_number(
+        &mut self,
+        principal: &Principal,
+    ) -> Result<PrincipalNumber, TooManyNames> {
         let store = |key, name| StoreChange::Principal { key, name };
         self.principals.key(&principal.id, &mut self.batch.changes, store)
     }
@@ -554,7 +563,7 @@ impl EngineOwner {
         &mut self,
         principal: &Principal,
         subscription_id: Option<&SubscriptionId>,
-    ) -> Result<u64, TooManyNames> {
+    ) -> Result<PrincipalNumber, TooManyNames> {
         let number = self.principal_number(principal)?;
         let whose = subscription_id.and_then(|id| self.engine.subscription(id)).map(|it| it.1);
         let whose = whose.filter(|_| principal.is_local_program());
@@ -562,17 +571,17 @@ impl EngineOwner {
     }
 
     /// The name of the local program with this number, if it was allowed to answer when it subscribed.
-    pub(super) fn program_name(&self, number: u64) -> Option<&str> {
+    pub(super) fn program_name(&self, number: PrincipalNumber) -> Option<&str> {
         self.principals.name(number).and_then(Principal::program_of_id)
     }
 
     /// Whether this is the number of a local program that may answer now.
-    pub(super) fn is_allowed_program(&self, number: u64) -> bool {
+    pub(super) fn is_allowed_program(&self, number: PrincipalNumber) -> bool {
         self.program_name(number).is_some_and(|program| self.roster.may_answer(program))
     }
 
     /// The numbers of all principals that stand for the same person.
-    pub(super) fn numbers_of_person(&self, principal: &Principal) -> HashSet<u64> {
+    pub(super) fn numbers_of_person(&self, principal: &Principal) -> HashSet<PrincipalNumber> {
         self.principals.numbers_where(|id| principal.is_same_person(id)).collect()
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 
 use aaep::extension::{Accepts, Delivery};
 use aaep::{Message, SessionId};
-use aaep_engine::{AgentTags, Engine};
+use aaep_engine::{AgentTags, Engine, PrincipalNumber};
 use aaep_transport::wire::ConnectionKey;
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -51,7 +51,12 @@ pub(super) struct AgentPosts(BTreeMap<String, AgentPost>);
 
 impl AgentPosts {
     /// Whether this principal is present as the agent with this name.
-    pub(super) fn is_present(&self, agent_id: &str, principal: u64, now_us: u64) -> bool {
+    pub(super) fn is_present(
+        &self,
+        agent_id: &str,
+        principal: PrincipalNumber,
+        now_us: u64,
+    ) -> bool {
         let post = self.0.get(agent_id).filter(|post| post.is_alive(now_us));
         post.is_some_and(|post| post.principal == principal)
     }
@@ -60,7 +65,7 @@ impl AgentPosts {
 /// The instructions for one agent.
 struct AgentPost {
     /// The principal that speaks for the agent.
-    principal: u64,
+    principal: PrincipalNumber,
     /// Decides which principals may hear and instruct the agent.
     tags: AgentTags,
     accepts: Vec<Accepts>,
@@ -145,7 +150,7 @@ impl fmt::Display for NotInstructed {
 
 impl AgentPosts {
     /// How many posts a principal has.
-    fn of(&self, principal: u64) -> usize {
+    fn of(&self, principal: PrincipalNumber) -> usize {
         self.0.values().filter(|post| post.principal == principal).count()
     }
 }
@@ -155,7 +160,7 @@ impl EngineOwner {
     pub(super) fn declare(
         &mut self,
         who: &Principal,
-        principal: u64,
+        principal: PrincipalNumber,
         agent_id: &str,
         accepts: Vec<Accepts>,
         connection: Option<ConnectionKey>,
@@ -236,7 +241,7 @@ impl EngineOwner {
     /// arrives.
     pub(super) fn inbox(
         &mut self,
-        principal: u64,
+        principal: PrincipalNumber,
         agent_id: &str,
         after: u64,
     ) -> Option<(Vec<AgentInstruction>, Option<oneshot::Receiver<()>>)> {
@@ -257,7 +262,7 @@ impl EngineOwner {
     pub(super) fn instruct(
         &mut self,
         principal: &Principal,
-        number: u64,
+        number: PrincipalNumber,
         message: Message,
     ) -> MessageOutcome {
         let (subscription, agent_id, wish) = match message {

@@ -5,7 +5,8 @@ use aaep::{
     CoreType, Event, EventId, Message, Mode, Object, Payload, ReplyToken, SessionId, Severity,
 };
 use aaep_engine::{
-    EngineInput, FILLED_FIELDS, Output, Refusal, complete, is_filled, is_same_chunk,
+    EngineInput, FILLED_FIELDS, Output, PrincipalNumber, Refusal, complete, is_filled,
+    is_same_chunk,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -133,7 +134,7 @@ impl EngineOwner {
     pub(super) fn publish(
         &mut self,
         who: &Principal,
-        principal: u64,
+        principal: PrincipalNumber,
         event: EventDraft,
     ) -> Result<Published, Refused> {
         let outcome = self.try_publish(who, principal, event);
@@ -148,7 +149,7 @@ impl EngineOwner {
     fn try_publish(
         &mut self,
         who: &Principal,
-        principal: u64,
+        principal: PrincipalNumber,
         draft: EventDraft,
     ) -> Result<Published, Refused> {
         let EventDraft { event, original } = draft;
@@ -216,9 +217,13 @@ impl EngineOwner {
 
     /// Looks up an event in a session that the engine no longer remembers. Fails if the session belongs to
     /// another principal.
-    fn stored_before(&self, principal: u64, event: &Published) -> Option<Result<Box<Event>, ()>> {
+    fn stored_before(
+        &self,
+        principal: PrincipalNumber,
+        event: &Published,
+    ) -> Option<Result<Box<Event>, ()>> {
         let session = self.reader.session(&event.session_id).ok()??;
-        if session.principal != principal {
+        if session.principal != principal.0 {
             return Some(Err(()));
         }
         let stored = self.reader.event(&event.session_id, &event.event_id).ok()??;
@@ -231,14 +236,18 @@ impl EngineOwner {
     /// An open ask of this principal.
     pub(super) fn open_ask_of(
         &self,
-        principal: u64,
+        principal: PrincipalNumber,
         reply_token: &ReplyToken,
     ) -> Option<&HubOpenAsk> {
         self.asks.get(reply_token).filter(|ask| ask.asked.principal == principal)
     }
 
     /// Withdraws an ask. Returns whether it was open and belonged to the principal.
-    pub(super) fn withdraw(&mut self, principal: u64, reply_token: &ReplyToken) -> bool {
+    pub(super) fn withdraw(
+        &mut self,
+        principal: PrincipalNumber,
+        reply_token: &ReplyToken,
+    ) -> bool {
         let Some(ask) = self.asks.get(reply_token) else { return false };
         if ask.asked.principal != principal {
             return false;
@@ -326,7 +335,7 @@ fn remove_hub_fields(event: &mut Object) {
 /// How an ask of this principal was settled, as far as that is stored. Asks of other principals are not found.
 pub(super) fn settled(
     reader: &Reader,
-    principal: u64,
+    principal: PrincipalNumber,
     reply_token: &ReplyToken,
 ) -> Result<Option<(AskOrigin, Settlement)>, ReadError> {
     let Some(stored) = reader.settled(reply_token)? else { return Ok(None) };

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use aaep_engine::Audit;
+use aaep_engine::PrincipalNumber;
 
 use crate::audit::Entry;
 
@@ -18,13 +19,13 @@ const MINUTE_US: u64 = 60_000_000;
 const MAX_COUNTED: usize = 4096;
 
 /// The key for all principals that are counted together.
-const ALL_OTHERS: u64 = u64::MAX;
+const ALL_OTHERS: PrincipalNumber = PrincipalNumber(u64::MAX);
 
 /// The recently refused replies.
 #[derive(Debug, Default)]
 pub(super) struct RefusedReplies {
     /// By principal.
-    counted: BTreeMap<u64, RefusalCount>,
+    counted: BTreeMap<PrincipalNumber, RefusalCount>,
 }
 
 #[derive(Debug)]
@@ -56,7 +57,11 @@ impl RefusedReplies {
     }
 
     /// Takes the counts of all minutes that are over (or of all minutes, if `is_end`), each with its principal.
-    pub(super) fn take_counts(&mut self, now_us: u64, is_end: bool) -> Vec<(Option<u64>, u64)> {
+    pub(super) fn take_counts(
+        &mut self,
+        now_us: u64,
+        is_end: bool,
+    ) -> Vec<(Option<PrincipalNumber>, u64)> {
         let mut over = Vec::new();
         self.counted.retain(|principal, count| {
             let is_over = is_end || now_us >= count.began_us.saturating_add(MINUTE_US);
@@ -84,7 +89,7 @@ pub(super) fn entry(unix_us: i64, who: Option<String>, left_out: u64) -> Entry {
 }
 
 /// The principal whose message was refused, if this is a refusal.
-fn refused(audit: &Audit) -> Option<u64> {
+fn refused(audit: &Audit) -> Option<PrincipalNumber> {
     match audit {
         Audit::Reply { principal, refused: Some(_), .. }
         | Audit::Presented { principal, refused: Some(_), .. }
@@ -102,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn reply(principal: u64, refused: Option<ReplyRefusal>) -> Audit {
+    fn reply(principal: PrincipalNumber, refused: Option<ReplyRefusal>) -> Audit {
         let reply_token = ReplyToken::parse("rpl_0123456789abcdef").expect("a token");
         Audit::Reply { reply_token, principal, decided_by: None, refused }
     }
@@ -114,8 +119,8 @@ mod tests {
         let (mut written, mut counted) = (0, 0);
         for at in 0..100_000_u64 {
             let now_us = at * 2_000;
-            written += u64::from(refusals.may_write(&reply(1, refused), now_us));
-            assert!(refusals.may_write(&reply(1, None), now_us));
+            written += u64::from(refusals.may_write(&reply(PrincipalNumber(1), refused), now_us));
+            assert!(refusals.may_write(&reply(PrincipalNumber(1), None), now_us));
             counted += refusals.take_counts(now_us, false).iter().map(|it| it.1).sum::<u64>();
         }
         assert!(written <= 4 * u64::from(ENTRIES_A_MINUTE), "{written}");
@@ -129,15 +134,15 @@ mod tests {
         let mut refusals = RefusedReplies::default();
         let refused = Some(ReplyRefusal::NotAsked);
         for _ in 0..=ENTRIES_A_MINUTE {
-            refusals.may_write(&reply(1, refused), 0);
+            refusals.may_write(&reply(PrincipalNumber(1), refused), 0);
         }
-        assert!(refusals.may_write(&reply(2, refused), 0));
+        assert!(refusals.may_write(&reply(PrincipalNumber(2), refused), 0));
         for principal in 3..3 * MAX_COUNTED as u64 {
-            refusals.may_write(&reply(principal, refused), 0);
+            refusals.may_write(&reply(PrincipalNumber(principal), refused), 0);
         }
         assert!(refusals.counted.len() <= MAX_COUNTED + 1);
         let counts = refusals.take_counts(MINUTE_US, false);
-        assert_eq!(counts[0], (Some(1), 1));
+        assert_eq!(counts[0], (Some(PrincipalNumber(1)), 1));
         assert_eq!(counts.last().map(|it| it.0), Some(None), "the rest together");
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use aaep::SessionId;
+use aaep_engine::PrincipalNumber;
 
 use crate::store::StoredSession;
 
@@ -17,8 +18,8 @@ const SHARES_IN_ALL: u64 = 4;
 #[derive(Debug)]
 pub(super) struct RunningBytes {
     max_each: u64,
-    sessions: HashMap<SessionId, (u64, u64)>,
-    held: HashMap<u64, u64>,
+    sessions: HashMap<SessionId, (PrincipalNumber, u64)>,
+    held: HashMap<PrincipalNumber, u64>,
     total: u64,
 }
 
@@ -28,13 +29,13 @@ impl RunningBytes {
         let mut all =
             RunningBytes { max_each, sessions: HashMap::new(), held: HashMap::new(), total: 0 };
         for session in stored.iter().filter(|session| session.ended_unix_us.is_none()) {
-            all.add(&session.session_id, session.principal, session.bytes);
+            all.add(&session.session_id, PrincipalNumber(session.principal), session.bytes);
         }
         all
     }
 
     /// Adds bytes that are stored for a session.
-    pub(super) fn add(&mut self, session_id: &SessionId, principal: u64, bytes: u64) {
+    pub(super) fn add(&mut self, session_id: &SessionId, principal: PrincipalNumber, bytes: u64) {
         if let Some((_, of_session)) = self.sessions.get_mut(session_id) {
             *of_session += bytes;
         } else {
@@ -57,7 +58,7 @@ impl RunningBytes {
     }
 
     /// Whether more may be stored in the sessions of this principal.
-    pub(super) fn has_room(&self, principal: u64) -> bool {
+    pub(super) fn has_room(&self, principal: PrincipalNumber) -> bool {
         let held = self.held.get(&principal).copied().unwrap_or(0);
         let in_all = self.max_each.saturating_mul(SHARES_IN_ALL);
         let even_part = in_all / (self.held.len() as u64).max(1);
@@ -76,12 +77,12 @@ mod tests {
     #[test]
     fn each_has_its_bound_and_the_end_of_a_session_gives_room_back() {
         let mut bytes = RunningBytes::new(100, &[]);
-        bytes.add(&session("a"), 1, 99);
-        assert!(bytes.has_room(1));
-        bytes.add(&session("a"), 1, 1);
-        assert!(!bytes.has_room(1) && bytes.has_room(2));
+        bytes.add(&session("a"), PrincipalNumber(1), 99);
+        assert!(bytes.has_room(PrincipalNumber(1)));
+        bytes.add(&session("a"), PrincipalNumber(1), 1);
+        assert!(!bytes.has_room(PrincipalNumber(1)) && bytes.has_room(PrincipalNumber(2)));
         bytes.end(&session("a"));
-        assert!(bytes.has_room(1));
+        assert!(bytes.has_room(PrincipalNumber(1)));
         assert_eq!(bytes.total, 0);
     }
 
@@ -89,9 +90,9 @@ mod tests {
     fn many_together_leave_room_for_whoever_has_less() {
         let mut bytes = RunningBytes::new(100, &[]);
         for principal in 0..8 {
-            bytes.add(&session(&principal.to_string()), principal, 60);
+            bytes.add(&session(&principal.to_string()), PrincipalNumber(principal), 60);
         }
-        assert!((0..8).all(|principal| !bytes.has_room(principal)));
-        assert!(bytes.has_room(9));
+        assert!((0..8).all(|principal| !bytes.has_room(PrincipalNumber(principal))));
+        assert!(bytes.has_room(PrincipalNumber(9)));
     }
 }

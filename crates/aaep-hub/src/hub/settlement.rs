@@ -3,6 +3,7 @@
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 use aaep_engine::Resolution;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,14 +54,14 @@ impl Settlement {
     /// The stored form, which includes the principal that asked and the one that answered.
     pub(super) fn to_stored(&self, asked: &AskOrigin, answered: Option<AskAnswerer>) -> Vec<u8> {
         let mut stored = json!({
-            "principal": asked.principal,
+            "principal": asked.principal.0,
             "event_id": asked.event_id,
             "session_id": asked.session_id,
             "settlement": self,
         });
         if let Some(answered) = answered {
             stored["answered"] =
-                json!({ "principal": answered.principal, "automatic": answered.is_automatic });
+                json!({ "principal": answered.principal.0, "automatic": answered.is_automatic });
         }
         stored.to_string().into_bytes()
     }
@@ -70,7 +71,7 @@ impl Settlement {
         let stored: Value = serde_json::from_slice(bytes).ok()?;
         let settlement = stored.get("settlement")?;
         let asked = AskOrigin {
-            principal: stored.get("principal")?.as_u64()?,
+            principal: PrincipalNumber(stored.get("principal")?.as_u64()?),
             event_id: EventId::parse(stored.get("event_id")?.as_str()?).ok()?,
             session_id: SessionId::parse(stored.get("session_id")?.as_str()?).ok()?,
         };
@@ -98,7 +99,7 @@ impl Settlement {
 /// The principal that answered an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AskAnswerer {
-    pub(super) principal: u64,
+    pub(super) principal: PrincipalNumber,
     /// Whether a rule answered instead of a person.
     pub(super) is_automatic: bool,
 }
@@ -109,7 +110,7 @@ impl AskAnswerer {
         let stored: Value = serde_json::from_slice(bytes).ok()?;
         let answered = stored.get("answered")?;
         Some(AskAnswerer {
-            principal: answered.get("principal")?.as_u64()?,
+            principal: PrincipalNumber(answered.get("principal")?.as_u64()?),
             is_automatic: answered.get("automatic")?.as_bool()?,
         })
     }
@@ -118,7 +119,7 @@ impl AskAnswerer {
 /// The principal that asked, and where.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AskOrigin {
-    pub(super) principal: u64,
+    pub(super) principal: PrincipalNumber,
     pub(super) event_id: EventId,
     pub(super) session_id: SessionId,
 }
@@ -137,7 +138,7 @@ mod tests {
 
     fn asked() -> AskOrigin {
         AskOrigin {
-            principal: 7,
+            principal: PrincipalNumber(7),
             event_id: EventId::parse("evt_1").expect("an id"),
             session_id: SessionId::parse("sess_1").expect("an id"),
         }
@@ -165,7 +166,7 @@ mod tests {
     fn who_answered_comes_back_and_is_never_guessed() {
         let settlement = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
         for is_automatic in [false, true] {
-            let answered = AskAnswerer { principal: 3, is_automatic };
+            let answered = AskAnswerer { principal: PrincipalNumber(3), is_automatic };
             let stored = settlement.to_stored(&asked(), Some(answered));
             assert_eq!(AskAnswerer::from_stored(&stored), Some(answered));
             let found = Settlement::from_stored(&token(), &stored);

@@ -2,6 +2,7 @@
 
 use aaep::SessionId;
 use aaep_engine::EngineInput;
+use aaep_engine::PrincipalNumber;
 
 use super::holders::{NameClaim, NameUse};
 use super::owner::EngineOwner;
@@ -20,7 +21,7 @@ impl EngineOwner {
     pub(super) fn speak_as(
         &mut self,
         who: &Principal,
-        principal: u64,
+        principal: PrincipalNumber,
         (agent_id, claim): (&str, NameClaim),
     ) -> Result<(), Refused> {
         if agent_id.len() > MAX_AGENT_ID_BYTES {
@@ -40,7 +41,7 @@ impl EngineOwner {
         let claim = if is_bound { NameClaim::Bound } else { claim };
         let now = self.clock.now();
         let (engine, posts) = (&self.engine, &self.posts);
-        let is_in_use = |name: &str, holder: u64| {
+        let is_in_use = |name: &str, holder: PrincipalNumber| {
             engine.speaks_as(holder, name) || posts.is_present(name, holder, now.monotonic_us)
         };
         match self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use) {
@@ -52,7 +53,12 @@ impl EngineOwner {
 
     /// If a name changed hands, announces that to all subscribers of the session and writes it to the audit
     /// log.
-    pub(super) fn announce_takeover(&mut self, session_id: &SessionId, agent_id: &str, to: u64) {
+    pub(super) fn announce_takeover(
+        &mut self,
+        session_id: &SessionId,
+        agent_id: &str,
+        to: PrincipalNumber,
+    ) {
         let Some(from) = self.holders.take_unannounced(agent_id) else { return };
         let name = |number| self.principals.name(number).unwrap_or("unknown").to_owned();
         let (from, to) = (name(from), name(to));
@@ -84,9 +90,13 @@ impl EngineOwner {
             let is_last = page.is_empty();
             for session in page {
                 let (whose, used) = (session.principal, session.last_unix_us);
-                self.holders.recover(&self.agent_of(&session).agent_id, whose, used);
+                self.holders.recover(
+                    &self.agent_of(&session).agent_id,
+                    PrincipalNumber(whose),
+                    used,
+                );
                 for agent_id in self.engine.speakers(&session.session_id) {
-                    self.holders.recover(agent_id, whose, used);
+                    self.holders.recover(agent_id, PrincipalNumber(whose), used);
                 }
             }
             if is_last {

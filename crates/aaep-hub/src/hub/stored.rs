@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
 use aaep_engine::{
-    AgentTags, AskTimeRecord, Author, Engine, EngineConfig, HearingScope, Now, Output, Record,
-    RecoveredState, Replayed, Subscription,
+    AgentTags, AskTimeRecord, Author, Engine, EngineConfig, HearingScope, Now, Output,
+    PrincipalNumber, Record, RecoveredState, Replayed, Subscription,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     };
     Some(Subscription {
         subscription_id: stored.subscription_id.clone(),
-        principal: stored.principal,
+        principal: PrincipalNumber(stored.principal),
         may_reply: stored.may_reply,
         hears,
         aaep_version: Version::parse(terms.get("aaep_version")?.as_str()?).ok()?,
@@ -96,7 +96,7 @@ pub(super) struct LoadedState {
 }
 
 /// The principal of each session, and the tags that decide which subscribers may hear it.
-type SessionOwners = HashMap<SessionId, (u64, AgentTags)>;
+type SessionOwners = HashMap<SessionId, (PrincipalNumber, AgentTags)>;
 
 fn agents_of(stored: &store::RecoveredStore) -> SessionOwners {
     let agents: HashMap<u64, &str> =
@@ -106,7 +106,7 @@ fn agents_of(stored: &store::RecoveredStore) -> SessionOwners {
     let of = |session: &StoredSession| {
         let name = agents.get(&session.agent).copied();
         let agent = SessionAgent::of(session, name, principals.get(&session.principal).copied());
-        (session.session_id.clone(), (session.principal, agent.tags))
+        (session.session_id.clone(), (PrincipalNumber(session.principal), agent.tags))
     };
     stored.sessions.iter().map(of).collect()
 }
@@ -188,7 +188,9 @@ fn open_asks(
     let ask = |ask: &store::StoredOpenAsk| {
         let RecordedAsk { event_id, unix_us } = asked.remove(&ask.reply_token)?;
         let asked = AskOrigin {
-            principal: agents.get(&ask.session_id).map_or(0, |(principal, _)| *principal),
+            principal: agents
+                .get(&ask.session_id)
+                .map_or(PrincipalNumber(0), |(principal, _)| *principal),
             event_id,
             session_id: ask.session_id.clone(),
         };
@@ -207,7 +209,7 @@ fn open_asks(
         open.values().copied().filter_map(ask).collect();
     let mut by_age: Vec<&mut HubOpenAsk> = asks.values_mut().collect();
     by_age.sort_by_key(|ask| ask.asked_unix_us);
-    let mut rounds: HashMap<u64, u64> = HashMap::new();
+    let mut rounds: HashMap<PrincipalNumber, u64> = HashMap::new();
     for ask in by_age {
         let round = rounds.entry(ask.asked.principal).or_default();
         ask.round = *round;
@@ -226,7 +228,10 @@ fn replayed(event: ReplayedEvent, agents: &SessionOwners, lost: &mut Vec<LostSes
             return Replayed::Lost(session_id);
         }
     };
-    let (principal, tags) = agents.get(&stored.session_id).cloned().unwrap_or_default();
+    let (principal, tags) = match agents.get(&stored.session_id) {
+        Some((principal, tags)) => (*principal, tags.clone()),
+        None => (PrincipalNumber(0), AgentTags::default()),
+    };
     let Some(Message::Event(event)) = aaep::read(&stored.json, Mode::Tolerant).message else {
         let session_id = stored.session_id.clone();
         lost.push(LostSession { session_id: session_id.clone(), damaged: None });

@@ -7,7 +7,7 @@ use aaep::handshake::{
 };
 use aaep::{Message, ReasonName, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::terms::{Door, reject_at};
-use aaep_engine::{EndReason, EngineInput, Output, ResumePoint, SubscriberKey};
+use aaep_engine::{EndReason, EngineInput, Output, PrincipalNumber, ResumePoint, SubscriberKey};
 use aaep_transport::wire::ConnectionKey;
 use serde_json::json;
 
@@ -230,7 +230,7 @@ impl EngineOwner {
     fn subscription_permit(
         &mut self,
         principal: &Principal,
-        number: u64,
+        number: PrincipalNumber,
         now_us: u64,
     ) -> Result<SubscriptionPermit, LimitError> {
         let is_persons = principal.is_person() || principal.is_allowed_program();

@@ -71,7 +71,7 @@ impl EngineSaboteur for OwnAnswer {
         if let EngineInput::Publish { principal, .. } | EngineInput::Withdraw { principal, .. } =
             &mut input
         {
-            *principal += ELSEWHERE;
+            principal.0 += ELSEWHERE;
         }
         input
     }
@@ -85,7 +85,7 @@ impl EngineSaboteur for OwnAnswer {
             | Output::Record(Record { principal, .. }) = output
             {
                 // After a restart, outputs may carry principals that were never moved.
-                *principal = principal.checked_sub(ELSEWHERE).unwrap_or(*principal);
+                principal.0 = principal.0.checked_sub(ELSEWHERE).unwrap_or(principal.0);
             }
         }
     }

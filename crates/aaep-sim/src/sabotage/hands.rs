@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use aaep::extension::DecidedBy;
 use aaep::{Event, EventId, Message, Mode, Payload};
-use aaep_engine::{Author, EngineInput, Frame, Now, Output, Record, Resolution, SubscriberKey};
+use aaep_engine::{
+    Author, EngineInput, Frame, Now, Output, PrincipalNumber, Record, Resolution, SubscriberKey,
+};
 use serde_json::Value;
 
 use super::EngineSaboteur;
@@ -359,7 +361,7 @@ impl EngineSaboteur for TakeRefused {
         let is_refused = outputs.iter().any(|it| matches!(it, Output::Refused { .. }));
         if let (EngineInput::Publish { event, .. }, true) = (input, is_refused) {
             outputs.push(Output::Record(Record {
-                principal: 0,
+                principal: PrincipalNumber(0),
                 tags: aaep_engine::AgentTags::default(),
                 event: Arc::new((**event).clone()),
                 json: Arc::default(),

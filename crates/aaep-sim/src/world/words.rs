@@ -1,7 +1,7 @@
 //! Describes inputs and outputs in plain words, for the story.
 
 use aaep::{Event, EventId, Payload, SubscriptionId};
-use aaep_engine::{EngineInput, Output, SubscriberKey};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, SubscriberKey};
 
 use crate::subscriber::SimulatedSubscriber;
 use crate::truth::WorldTruth;
@@ -13,7 +13,7 @@ pub(super) fn input(
     subscribers: &[SimulatedSubscriber],
 ) -> String {
     let name = |key: &SubscriberKey| name(*key, truth, subscribers);
-    let person = |principal: &u64| {
+    let person = |principal: &PrincipalNumber| {
         let found = subscribers.iter().find(|it| it.principal == *principal);
         found.map_or_else(|| format!("principal {principal}"), |it| it.name.clone())
     };

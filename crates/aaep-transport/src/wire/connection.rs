@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 
 use super::backlog::{BacklogItem, MAX_SLICES, WriteBacklog};
 use super::socket::LoopSocket;
-use super::{ConnectionKey, GoneReason};
+use super::{ConnectionKey, GoneReason, WireSubscriber};
 use crate::framed;
 use crate::packet::Protocol;
 use crate::websocket::{self, Incoming, Role, WebSocketViolation};
@@ -17,7 +17,7 @@ pub(super) struct WireConnection {
     /// The state for reading messages, on wires where the peer sends any.
     pub(super) input: Option<Box<PeerInput>>,
     pub(super) key: ConnectionKey,
-    pub(super) subscriber: Option<u32>,
+    pub(super) subscriber: Option<WireSubscriber>,
     /// When bytes were last given to the kernel.
     pub(super) written_ms: u32,
     /// How many bytes arrived that are not read as messages.

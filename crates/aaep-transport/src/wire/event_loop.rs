@@ -18,6 +18,7 @@ use super::heartbeat::HeartbeatSweep;
 use super::socket::{LoopSocket, Socket};
 use super::{
     Command, ConnectionKey, Flow, GoneReason, MAX_CONNECTIONS, Reports, WireReport, WireSettings,
+    WireSubscriber,
 };
 use crate::packet::Protocol;
 use crate::{chunk, sse};
@@ -43,7 +44,7 @@ pub(super) struct EventLoop {
     pub(super) settings: WireSettings,
     pub(super) connections: Slab<WireConnection>,
     pub(super) by_key: HashMap<ConnectionKey, usize>,
-    by_subscriber: HashMap<u32, usize>,
+    by_subscriber: HashMap<WireSubscriber, usize>,
     /// The connections to write to at the end of the turn.
     touched: Vec<usize>,
     /// The connections that had more to read than a turn allows.
@@ -269,7 +270,7 @@ impl EventLoop {
         }
     }
 
-    fn attach(&mut self, connection: ConnectionKey, subscriber: u32) {
+    fn attach(&mut self, connection: ConnectionKey, subscriber: WireSubscriber) {
         let open = |index: &usize| self.connections[*index].is_open();
         let Some(index) = self.by_key.get(&connection).copied().filter(open) else {
             self.report(WireReport::Gone {
@@ -375,7 +376,7 @@ impl EventLoop {
     }
 
     /// Detaches the subscriber of this connection, so that nothing is delivered to it any more.
-    pub(super) fn forget_subscriber(&mut self, index: usize) -> Option<u32> {
+    pub(super) fn forget_subscriber(&mut self, index: usize) -> Option<WireSubscriber> {
         let subscriber = self.connections[index].subscriber.take();
         if let Some(subscriber) = &subscriber {
             self.by_subscriber.remove(subscriber);

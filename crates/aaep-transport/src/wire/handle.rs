@@ -101,12 +101,12 @@ impl Wire {
 impl WireHandle {
     /// A key that no other connection of any loop has had.
     pub fn new_key(&self) -> ConnectionKey {
-        self.next_key.fetch_add(1, Ordering::Relaxed)
+        ConnectionKey(self.next_key.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The number of the loop that a key belongs to.
     pub fn loop_number(key: ConnectionKey) -> u16 {
-        let [high, low, ..] = key.to_be_bytes();
+        let [high, low, ..] = key.0.to_be_bytes();
         u16::from_be_bytes([high, low])
     }
 

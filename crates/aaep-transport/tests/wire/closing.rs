@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, Flow, GoneReason, Socket, WireReport, WireSettings};
+use aaep_transport::wire::{
+    Command, ConnectionKey, Flow, GoneReason, Socket, WireReport, WireSettings, WireSubscriber,
+};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message};
 
 use crate::support::*;
 
-fn close(connection: u64, code: u16, after_flush: bool) -> Command {
+fn close(connection: ConnectionKey, code: u16, after_flush: bool) -> Command {
     Command::Close { connection, code, reason: "because".to_owned(), after_flush }
 }
 
@@ -26,8 +28,11 @@ fn the_codes_of_the_appendix_reach_the_client_and_its_answer_ends_it() {
         let Ok(Message::Close(Some(frame))) = client.read() else { panic!("no close") };
         assert_eq!((frame.code, frame.reason.as_str()), (CloseCode::from(code), "because"));
         assert!(matches!(client.read(), Err(Error::ConnectionClosed)), "nothing comes after");
-        let gone =
-            WireReport::Gone { connection, subscriber: Some(1), why: GoneReason::ClosedByUs };
+        let gone = WireReport::Gone {
+            connection,
+            subscriber: Some(WireSubscriber(1)),
+            why: GoneReason::ClosedByUs,
+        };
         assert_eq!(rig.next_report(), gone);
     }
 }
@@ -38,7 +43,10 @@ fn a_clients_close_is_answered_with_its_code() {
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
     write(&mut client, &masked(0x88, &[0x0f, 0xa5]));
     let why = GoneReason::ClosedByPeer { code: Some(4005) };
-    assert_eq!(rig.next_report(), WireReport::Gone { connection, subscriber: Some(1), why });
+    assert_eq!(
+        rig.next_report(),
+        WireReport::Gone { connection, subscriber: Some(WireSubscriber(1)), why }
+    );
     expect_bytes(&mut client, &[0x88, 2, 0x0f, 0xa5]);
     expect_end(&mut client);
     let (connection, mut client) = rig.connect(Protocol::WebSocket, 1);
@@ -97,7 +105,11 @@ fn closing_without_flushing_keeps_frames_whole() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     let mut count = 0;
-    while !rig.settle().iter().any(|it| matches!(it, WireReport::Blocked { subscriber: 1, .. })) {
+    while !rig
+        .settle()
+        .iter()
+        .any(|it| matches!(it, WireReport::Blocked { subscriber: WireSubscriber(1), .. }))
+    {
         rig.deliver(&large(count, 10_000), &[1]);
         count += 1;
     }

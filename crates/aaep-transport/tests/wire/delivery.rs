@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use aaep_transport::Protocol;
 use aaep_transport::wire::{
-    Command, Flow, GoneReason, Socket, WireHandle, WireReport, WireSettings,
+    Command, ConnectionKey, Flow, GoneReason, Socket, WireHandle, WireReport, WireSettings,
+    WireSubscriber,
 };
 
 use crate::support::*;
@@ -37,7 +38,7 @@ fn order_is_kept_through_bursts_and_batches() {
         let commands = batch.iter().enumerate().map(|(at, packet)| {
             let packet = Arc::clone(packet);
             if at % 2 == 0 {
-                Command::Deliver { packet, to: vec![1] }
+                Command::Deliver { packet, to: vec![WireSubscriber(1)] }
             } else {
                 Command::Send { connection, packet }
             }
@@ -111,11 +112,11 @@ fn a_subscriber_moves_to_its_newest_connection_and_can_leave_it() {
     let (_, mut old) = rig.connect(PLAIN, 1);
     let (connection, mut new) = rig.connect(PLAIN, 1);
     rig.deliver(&packet("evt_1", "1"), &[1]);
-    rig.tell(vec![Command::Detach { subscriber: 1 }]);
+    rig.tell(vec![Command::Detach { subscriber: WireSubscriber(1) }]);
     rig.deliver(&packet("evt_2", "2"), &[1]);
     rig.tell(vec![
-        Command::Attach { connection, subscriber: 2 },
-        Command::Attach { connection, subscriber: 3 },
+        Command::Attach { connection, subscriber: WireSubscriber(2) },
+        Command::Attach { connection, subscriber: WireSubscriber(3) },
     ]);
     rig.deliver(&packet("evt_3", "3"), &[1, 2, 3]);
     rig.tell(vec![Command::Stop { grace: PATIENCE }]);
@@ -127,10 +128,17 @@ fn a_subscriber_moves_to_its_newest_connection_and_can_leave_it() {
 #[test]
 fn attaching_to_a_connection_that_is_not_there_is_answered() {
     let rig = Rig::new();
-    rig.tell(vec![Command::Attach { connection: 12, subscriber: 7 }]);
+    rig.tell(vec![Command::Attach {
+        connection: ConnectionKey(12),
+        subscriber: WireSubscriber(7),
+    }]);
     assert_eq!(
         rig.next_report(),
-        WireReport::Gone { connection: 12, subscriber: Some(7), why: GoneReason::Unknown }
+        WireReport::Gone {
+            connection: ConnectionKey(12),
+            subscriber: Some(WireSubscriber(7)),
+            why: GoneReason::Unknown
+        }
     );
 }
 
@@ -162,8 +170,11 @@ fn a_websocket_client_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
         }
     });
     let (silent, mut dead) = rig.connect(Protocol::WebSocket, 2);
-    let gone =
-        WireReport::Gone { connection: silent, subscriber: Some(2), why: GoneReason::Silent };
+    let gone = WireReport::Gone {
+        connection: silent,
+        subscriber: Some(WireSubscriber(2)),
+        why: GoneReason::Silent,
+    };
     assert_eq!(rig.next_report(), gone);
     expect_bytes(&mut dead, &[0x89, 0, 0x89, 0]);
     expect_end(&mut dead);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use aaep_transport::Protocol;
-use aaep_transport::wire::{Command, GoneReason, Socket, WireReport};
+use aaep_transport::wire::{Command, GoneReason, Socket, WireReport, WireSubscriber};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
@@ -48,9 +48,13 @@ fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     let rig = Rig::new();
     let (mut client, socket) = tls_pair();
     let connection = rig.add(socket, CHUNKED);
-    rig.tell(vec![Command::Attach { connection, subscriber: 1 }]);
+    rig.tell(vec![Command::Attach { connection, subscriber: WireSubscriber(1) }]);
     let mut packets = Vec::new();
-    while !rig.settle().iter().any(|it| matches!(it, WireReport::Blocked { subscriber: 1, .. })) {
+    while !rig
+        .settle()
+        .iter()
+        .any(|it| matches!(it, WireReport::Blocked { subscriber: WireSubscriber(1), .. }))
+    {
         packets.push(large(packets.len(), 20_000));
         rig.deliver(packets.last().expect("just put"), &[1]);
         assert!(packets.len() < 10_000, "the kernel takes no end of bytes");
@@ -58,7 +62,10 @@ fn a_subscriber_over_tls_gets_everything_in_order_however_slowly_it_reads() {
     for packet in &packets {
         assert_eq!(read_exactly(&mut client, packet.bytes(CHUNKED).len()), packet.bytes(CHUNKED));
     }
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
     rig.tell(vec![Command::Close {
         connection,
         code: 4000,

@@ -8,7 +8,7 @@ use aaep_transport::Protocol;
 use aaep_transport::framed::{Framing, Messages, NoMessage};
 use aaep_transport::websocket::WebSocketViolation;
 use aaep_transport::wire::{
-    CLOSED, Command, MAX_BACKLOG_BYTES, MAX_MESSAGES_PER_SECOND, WireReport,
+    CLOSED, Command, ConnectionKey, MAX_BACKLOG_BYTES, MAX_MESSAGES_PER_SECOND, WireReport,
 };
 use aaep_transport::wire::{GoneReason, Socket, pair};
 use tokio::io::AsyncWriteExt as _;
@@ -23,7 +23,7 @@ fn framed(framing: Framing, json: &str) -> Vec<u8> {
     bytes
 }
 
-fn close(connection: u64, code: u16) -> Command {
+fn close(connection: ConnectionKey, code: u16) -> Command {
     Command::Close { connection, code, reason: "\"So\".".to_owned(), after_flush: true }
 }
 

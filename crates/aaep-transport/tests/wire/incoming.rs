@@ -6,13 +6,14 @@ use std::time::Duration;
 use aaep_transport::Protocol;
 use aaep_transport::websocket::WebSocketViolation;
 use aaep_transport::wire::{
-    Command, Flow, GoneReason, MAX_DISCARDED_BYTES, Socket, WireReport, WireSettings,
+    Command, ConnectionKey, Flow, GoneReason, MAX_DISCARDED_BYTES, Socket, WireReport,
+    WireSettings, WireSubscriber,
 };
 use socket2::SockRef;
 
 use crate::support::*;
 
-fn message(connection: u64, text: &str) -> WireReport {
+fn message(connection: ConnectionKey, text: &str) -> WireReport {
     WireReport::Message { connection, text: text.to_owned() }
 }
 
@@ -68,7 +69,7 @@ fn broken_frames_are_answered_with_their_code_and_told_once() {
         write(&mut client, &bytes);
         let gone = WireReport::Gone {
             connection,
-            subscriber: Some(1),
+            subscriber: Some(WireSubscriber(1)),
             why: GoneReason::Violation(violation),
         };
         assert_eq!(rig.next_report(), gone);
@@ -135,7 +136,7 @@ fn half_closing_and_resetting_end_a_connection() {
         client.shutdown(std::net::Shutdown::Write).expect("half closes");
         let gone = WireReport::Gone {
             connection,
-            subscriber: Some(1),
+            subscriber: Some(WireSubscriber(1)),
             why: GoneReason::ClosedByPeer { code: None },
         };
         assert_eq!(rig.next_report(), gone);

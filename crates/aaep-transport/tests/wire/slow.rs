@@ -4,7 +4,9 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use aaep_transport::wire::{Command, GoneReason, MAX_BACKLOG_BYTES, Socket, WireReport};
+use aaep_transport::wire::{
+    Command, GoneReason, MAX_BACKLOG_BYTES, Socket, WireReport, WireSubscriber,
+};
 
 use crate::support::*;
 
@@ -16,7 +18,7 @@ fn block(rig: &Rig, subscriber: u32) -> Vec<Arc<aaep_transport::WirePacket>> {
         rig.deliver(&packet, &[subscriber]);
         packets.push(packet);
         if rig.settle().iter().any(
-            |it| matches!(it, WireReport::Blocked { subscriber: it, .. }  if *it == subscriber),
+            |it| matches!(it, WireReport::Blocked { subscriber: it, .. }  if *it == WireSubscriber(subscriber)),
         ) {
             return packets;
         }
@@ -42,7 +44,10 @@ fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
     }
     assert_eq!(rig.settle(), [], "blocked is told once");
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
     let last = packet("evt_last", "{}");
     rig.deliver(&last, &[1]);
     expect_bytes(&mut client, last.bytes(PLAIN));
@@ -55,11 +60,14 @@ fn the_same_holds_on_a_unix_socket() {
     let (mut client, server) = UnixStream::pair().expect("a pair");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let connection = rig.add(Socket::Unix(server), PLAIN);
-    rig.tell(vec![Command::Attach { connection, subscriber: 1 }]);
+    rig.tell(vec![Command::Attach { connection, subscriber: WireSubscriber(1) }]);
     for _ in 0..3 {
         let packets = block(&rig, 1);
         read_all_of(&packets, &mut client);
-        assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+        assert!(matches!(
+            rig.next_report(),
+            WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+        ));
     }
     drop(client);
     assert_eq!(rig.why_gone(connection), GoneReason::ClosedByPeer { code: None });
@@ -88,7 +96,11 @@ fn a_subscriber_that_never_reads_is_let_go_and_the_others_hear_everything() {
     };
     assert_eq!(
         gone,
-        WireReport::Gone { connection: slow, subscriber: Some(1), why: GoneReason::TooSlow }
+        WireReport::Gone {
+            connection: slow,
+            subscriber: Some(WireSubscriber(1)),
+            why: GoneReason::TooSlow
+        }
     );
     assert!(waiting + first.len() * 10_100 > MAX_BACKLOG_BYTES, "let go too early");
     // What it would have got is no longer held by anyone else.
@@ -103,8 +115,8 @@ fn many_small_packets_are_bounded_as_well() {
     block(&rig, 1);
     let small = packet("evt", "{}");
     for _ in 0..6 {
-        let commands =
-            (0..1000).map(|_| Command::Deliver { packet: Arc::clone(&small), to: vec![1] });
+        let commands = (0..1000)
+            .map(|_| Command::Deliver { packet: Arc::clone(&small), to: vec![WireSubscriber(1)] });
         rig.tell(commands.collect());
     }
     assert_eq!(rig.why_gone(connection), GoneReason::TooSlow);
@@ -119,7 +131,7 @@ fn one_batch_larger_than_the_bound_does_no_harm_to_a_subscriber_that_reads() {
     let reader = std::thread::spawn(move || {
         (0..1000).all(|_| read_exactly(&mut client, expected.len()) == expected)
     });
-    let deliver = || Command::Deliver { packet: Arc::clone(&packet), to: vec![1] };
+    let deliver = || Command::Deliver { packet: Arc::clone(&packet), to: vec![WireSubscriber(1)] };
     rig.tell((0..1000).map(|_| deliver()).collect());
     assert!(reader.join().expect("a reader"));
 }
@@ -137,7 +149,8 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
     assert_eq!(rig.settle(), [], "nothing critical has come");
     let critical = Arc::new(aaep_transport::WirePacket::new("evt_critical", "{}").critical(true));
     rig.deliver(&critical, &[1]);
-    let WireReport::Withdrawn { connection: on, subscriber: 1, last_event_id } = rig.next_report()
+    let WireReport::Withdrawn { connection: on, subscriber: WireSubscriber(1), last_event_id } =
+        rig.next_report()
     else {
         panic!("nothing was given back");
     };
@@ -148,7 +161,10 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
     read_all_of(&begun, &mut client);
     assert_eq!(rig.settle(), [], "it is free, and waits until what was given back is known");
     rig.tell(vec![Command::GoOn { connection }]);
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
     rig.deliver(&critical, &[1]);
     rig.deliver(&rest[0], &[1]);
     read_all_of(&[critical, Arc::clone(&rest[0])], &mut client);
@@ -163,7 +179,9 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     let answer = packet("", r#"{"answer":1}"#);
     rig.tell(vec![Command::Send { connection, packet: Arc::clone(&answer) }]);
     rig.tell(vec![Command::Withdraw { connection }]);
-    let WireReport::Withdrawn { subscriber: 1, last_event_id, .. } = rig.next_report() else {
+    let WireReport::Withdrawn { subscriber: WireSubscriber(1), last_event_id, .. } =
+        rig.next_report()
+    else {
         panic!("nothing was given back");
     };
     let last = begun.iter().position(|it| it.event_id() == &*last_event_id).expect("a begun one");
@@ -172,7 +190,10 @@ fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays(
     assert_eq!(rig.settle(), [], "once, and it is still full");
     read_all_of(&begun, &mut client);
     read_all_of(&[answer], &mut client);
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
 }
 
 #[test]
@@ -181,8 +202,11 @@ fn nothing_is_given_back_where_another_subscriber_was_heard_before() {
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
-    rig.tell(vec![Command::Attach { connection, subscriber: 2 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
+    rig.tell(vec![
+        Command::Attach { connection, subscriber: WireSubscriber(2) },
+        Command::Withdraw { connection },
+    ]);
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: WireSubscriber(2), .. }));
     assert_eq!(rig.settle(), []);
 }
 
@@ -193,11 +217,11 @@ fn nor_where_the_subscriber_before_had_left() {
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
     rig.tell(vec![
-        Command::Detach { subscriber: 1 },
-        Command::Attach { connection, subscriber: 2 },
+        Command::Detach { subscriber: WireSubscriber(1) },
+        Command::Attach { connection, subscriber: WireSubscriber(2) },
         Command::Withdraw { connection },
     ]);
-    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: WireSubscriber(2), .. }));
     assert_eq!(rig.settle(), []);
 }
 
@@ -207,9 +231,15 @@ fn a_subscriber_that_is_attached_again_where_it_is_can_still_be_overtaken() {
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
     rig.deliver(&large(901, 100), &[1]);
-    rig.tell(vec![Command::Attach { connection, subscriber: 1 }, Command::Withdraw { connection }]);
-    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 1, .. }));
-    assert!(matches!(rig.next_report(), WireReport::Withdrawn { subscriber: 1, .. }));
+    rig.tell(vec![
+        Command::Attach { connection, subscriber: WireSubscriber(1) },
+        Command::Withdraw { connection },
+    ]);
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: WireSubscriber(1), .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Withdrawn { subscriber: WireSubscriber(1), .. }
+    ));
 }
 
 #[test]
@@ -217,8 +247,8 @@ fn a_subscriber_attached_to_a_blocked_connection_is_told_so() {
     let rig = Rig::new();
     let (connection, _client) = rig.connect(PLAIN, 1);
     block(&rig, 1);
-    rig.tell(vec![Command::Attach { connection, subscriber: 2 }]);
-    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: 2, .. }));
+    rig.tell(vec![Command::Attach { connection, subscriber: WireSubscriber(2) }]);
+    assert!(matches!(rig.next_report(), WireReport::Blocked { subscriber: WireSubscriber(2), .. }));
 }
 
 #[test]
@@ -226,10 +256,13 @@ fn whoever_asks_hears_once_that_everything_is_written() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let one = packet("evt_one", "{}");
-    let deliver = Command::Deliver { packet: Arc::clone(&one), to: vec![1] };
-    rig.tell(vec![deliver, Command::TellWhenWritten { subscriber: 1 }]);
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
-    rig.tell(vec![Command::TellWhenWritten { subscriber: 2 }]);
+    let deliver = Command::Deliver { packet: Arc::clone(&one), to: vec![WireSubscriber(1)] };
+    rig.tell(vec![deliver, Command::TellWhenWritten { subscriber: WireSubscriber(1) }]);
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
+    rig.tell(vec![Command::TellWhenWritten { subscriber: WireSubscriber(2) }]);
     assert_eq!(rig.settle(), [], "nobody else, and nobody who is not there");
     expect_bytes(&mut client, one.bytes(PLAIN));
 }
@@ -239,9 +272,12 @@ fn where_something_waits_it_is_heard_when_that_is_read() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let packets = block(&rig, 1);
-    rig.tell(vec![Command::TellWhenWritten { subscriber: 1 }]);
+    rig.tell(vec![Command::TellWhenWritten { subscriber: WireSubscriber(1) }]);
     assert_eq!(rig.settle(), []);
     read_all_of(&packets, &mut client);
-    assert!(matches!(rig.next_report(), WireReport::Unblocked { subscriber: 1, .. }));
+    assert!(matches!(
+        rig.next_report(),
+        WireReport::Unblocked { subscriber: WireSubscriber(1), .. }
+    ));
     assert_eq!(rig.settle(), [], "once");
 }

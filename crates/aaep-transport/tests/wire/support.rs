@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aaep_transport::wire::{
     Command, ConnectionKey, Flow, GoneReason, Reports, Socket, Wire, WireHandle, WireReport,
-    WireSettings,
+    WireSettings, WireSubscriber,
 };
 use aaep_transport::{Protocol, WirePacket};
 use tungstenite::WebSocket;
@@ -74,7 +74,7 @@ impl Rig {
         // Together, so that nothing the client does comes between them.
         self.tell(vec![
             Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
-            Command::Attach { connection, subscriber },
+            Command::Attach { connection, subscriber: WireSubscriber(subscriber) },
         ]);
         (connection, client)
     }
@@ -88,7 +88,8 @@ impl Rig {
     }
 
     pub(crate) fn deliver(&self, packet: &Arc<WirePacket>, to: &[u32]) {
-        self.tell(vec![Command::Deliver { packet: Arc::clone(packet), to: to.to_vec() }]);
+        let to = to.iter().copied().map(WireSubscriber).collect();
+        self.tell(vec![Command::Deliver { packet: Arc::clone(packet), to }]);
     }
 
     pub(crate) fn next_report(&self) -> WireReport {
@@ -108,8 +109,11 @@ impl Rig {
     /// Waits until everything told so far has been obeyed, and gives what was reported meanwhile.
     pub(crate) fn settle(&self) -> Vec<WireReport> {
         let mark = u32::MAX;
-        self.tell(vec![Command::Attach { connection: u64::MAX, subscriber: mark }]);
-        let is_mark = |report: &WireReport| matches!(report, WireReport::Gone { subscriber: Some(it), .. } if *it == mark);
+        self.tell(vec![Command::Attach {
+            connection: ConnectionKey(u64::MAX),
+            subscriber: WireSubscriber(mark),
+        }]);
+        let is_mark = |report: &WireReport| matches!(report, WireReport::Gone { subscriber: Some(it), .. } if *it == WireSubscriber(mark));
         std::iter::from_fn(|| Some(self.next_report())).take_while(|it| !is_mark(it)).collect()
     }
 }

@@ -14,6 +14,7 @@ use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
 use crate::counted::counted;
 use crate::io::{Audit, Author, Output, PrincipalNumber, ReplyRefusal};
+use crate::keys::SubscriberKey;
 use crate::terms::Terms;
 
 /// What a subscriber requests for the time of an ask.
@@ -115,7 +116,7 @@ impl Engine {
 
     /// Whether the time of an ask may wait until the ask is presented: at least one of these subscribers is
     /// connected, and all that are connected negotiated it.
-    pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a u32>) -> bool {
+    pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a SubscriberKey>) -> bool {
         let here = told
             .filter_map(|subscriber| self.members.get(*subscriber))
             .filter(|member| !matches!(member.presence, MemberPresence::Away(_)));

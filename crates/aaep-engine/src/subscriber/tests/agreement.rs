@@ -1,6 +1,7 @@
 //! The two sides of this crate agree: nothing that the hub sends is a violation for the subscriber,
 //! and the hub accepts the subscriber's replies.
 
+use crate::PrincipalNumber;
 use std::collections::BTreeSet;
 
 use aaep::{LanguageTag, Message, Mode, Prefix, Producer, Uri};
@@ -57,7 +58,7 @@ impl AgreementWorld {
         let request = Box::new(world.subscriber.request(capabilities).expect("a request"));
         let (door, hears) = (Door::Open, crate::HearingScope::All);
         let input = EngineInput::Subscribe {
-            principal: 1,
+            principal: PrincipalNumber(1),
             door,
             may_reply: true,
             hears,
@@ -108,7 +109,7 @@ impl AgreementWorld {
         let reading = aaep::read(document.to_string().as_bytes(), Mode::Strict);
         let Some(Message::Event(event)) = reading.message else { panic!("{reading:?}") };
         self.handle(EngineInput::Publish {
-            principal: 1000,
+            principal: PrincipalNumber(1000),
             tags: crate::AgentTags::default(),
             event,
         });
@@ -144,7 +145,10 @@ impl AgreementWorld {
             7 => {
                 let first = self.open.first().cloned();
                 if let Some(reply_token) = first.and_then(|it| ReplyToken::parse(&it).ok()) {
-                    self.handle(EngineInput::Withdraw { principal: 1000, reply_token });
+                    self.handle(EngineInput::Withdraw {
+                        principal: PrincipalNumber(1000),
+                        reply_token,
+                    });
                 }
             }
             8 => self.say("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." })),
@@ -159,7 +163,7 @@ impl AgreementWorld {
                 let subscription_id = self.subscriber.subscription_id().expect("an id").clone();
                 let last_event_id = self.subscriber.last_event_id().cloned();
                 self.handle(EngineInput::Reconnect {
-                    principal: 1,
+                    principal: PrincipalNumber(1),
                     subscription_id,
                     last_event_id,
                 });
@@ -174,7 +178,10 @@ impl AgreementWorld {
             return;
         };
         if let Ok(reply) = self.subscriber.accept(self.ms, &name) {
-            self.handle(EngineInput::Confirm { principal: 1, reply: Box::new(reply) });
+            self.handle(EngineInput::Confirm {
+                principal: PrincipalNumber(1),
+                reply: Box::new(reply),
+            });
         }
     }
 }
