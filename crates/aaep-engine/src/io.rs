@@ -130,6 +130,15 @@ pub struct Subscription {
     pub in_order_after: Option<aaep::EventId>,
 }
 
+/// The principal whose reply settled an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskAnswerer {
+    /// The principal.
+    pub principal: PrincipalNumber,
+    /// Whether a rule answered instead of a person.
+    pub is_automatic: bool,
+}
+
 /// How an ask was settled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {

@@ -30,8 +30,8 @@ pub use engine::{
 };
 pub use frame::Frame;
 pub use io::{
-    AgentTags, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope, Output, Record,
-    Refusal, ReplyRefusal, Resolution, ResumePoint, SessionEnd, Subscription,
+    AgentTags, AskAnswerer, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope,
+    Output, Record, Refusal, ReplyRefusal, Resolution, ResumePoint, SessionEnd, Subscription,
 };
 pub use keys::{PrincipalNumber, SubscriberKey};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

@@ -7,7 +7,7 @@ use aaep::SubscriptionId;
 use aaep::extension::DecidedBy;
 use aaep::reply::Response;
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution};
+use aaep_engine::{AskAnswerer, Output, PrincipalNumber, Refusal, ReplyRefusal, Resolution};
 use serde_json::json;
 use support::*;
 
@@ -375,6 +375,40 @@ fn a_reject_counts_whatever_the_agent_allows() {
         assert!(replied(&outputs), "{allowed}");
         assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Reply)]);
     }
+}
+
+/// Who settled the ask, as the engine tells the hub.
+fn answered_by(outputs: &[Output]) -> Option<AskAnswerer> {
+    let settled = outputs.iter().find_map(|output| match output {
+        Output::Settled { answered_by, .. } => Some(*answered_by),
+        _ => None,
+    });
+    settled.expect("a settled ask")
+}
+
+#[test]
+fn the_engine_tells_who_is_asked_and_who_answered() {
+    let mut world = World::started();
+    let two = world.listen(2, everything());
+    for (ask, rule, is_automatic) in
+        [("rpl_1", json!({}), false), ("rpl_2", json!({ "decided_by": "automatic: all" }), true)]
+    {
+        let fields = confirmation(ask, json!({ "risk_level": "low" }));
+        let outputs = world.say("awaiting.confirmation", fields);
+        let asked = outputs.iter().find_map(|output| match output {
+            Output::Asked { principal, reply_token, event, told } => {
+                assert_eq!(event.event_type().as_str(), "aaep:agent.awaiting.confirmation");
+                Some((principal.0, reply_token.as_str(), *told))
+            }
+            _ => None,
+        });
+        assert_eq!(asked, Some((AGENT, ask, 1)));
+        let outputs = world.confirm_with(&two, ask, "accept", rule);
+        let answerer = AskAnswerer { principal: PrincipalNumber(2), is_automatic };
+        assert_eq!(answered_by(&outputs), Some(answerer));
+    }
+    world.say("awaiting.confirmation", confirmation("rpl_3", json!({})));
+    assert_eq!(answered_by(&world.close(&two)), None, "nobody answered");
 }
 
 #[test]

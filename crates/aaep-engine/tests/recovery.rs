@@ -25,7 +25,7 @@ fn again(subscriber: &Subscriber, outputs: &[Output]) -> Subscriber {
 
 fn resolution(outputs: &[Output]) -> Option<Resolution> {
     outputs.iter().find_map(|output| match output {
-        Output::Resolved { resolution, .. } => Some(resolution.clone()),
+        Output::Settled { resolution, .. } => Some(resolution.clone()),
         _ => None,
     })
 }

@@ -203,7 +203,7 @@ fn a_subscriber_hears_only_the_agents_that_it_may() {
     assert!(!world.heard(&all).is_empty());
     world.close(&all);
     let outputs = world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
-    let settled = outputs.iter().any(|it| matches!(it, Output::Resolved { .. }));
+    let settled = outputs.iter().any(|it| matches!(it, Output::Settled { .. }));
     assert!(settled, "nobody who may hear it is there");
 }
 

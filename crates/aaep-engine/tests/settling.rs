@@ -5,7 +5,7 @@
 mod support;
 
 use aaep::extension::DecidedBy;
-use aaep_engine::{Audit, EngineInput, Output, PrincipalNumber, Resolution};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, Resolution};
 use serde_json::json;
 use support::*;
 
@@ -161,11 +161,10 @@ fn with_nobody_who_can_answer_the_default_applies_at_once_and_the_audit_says_so(
     let deaf = world.listen(1, json!({}));
     let outputs = ask(&mut world, json!({}));
     assert_eq!(resolved(&outputs), [REJECTED_BY_ABSENCE]);
-    let asked = |it: &Output| matches!(it, Output::Audit(Audit::Asked { told: 0, .. }));
+    let asked = |it: &Output| matches!(it, Output::Asked { told: 0, .. });
     assert!(outputs.iter().any(asked), "{outputs:?}");
-    let settled = |it: &Output| {
-        matches!(it, Output::Audit(Audit::Settled { decided_by: DecidedBy::NoListener, .. }))
-    };
+    let settled =
+        |it: &Output| matches!(it, Output::Settled { decided_by: DecidedBy::NoListener, .. });
     assert!(outputs.iter().any(settled), "{outputs:?}");
     let told = notices(world.heard(&deaf));
     assert_eq!(told, [("rpl_1".into(), "reject".into(), "no_listener".into())]);

@@ -22,7 +22,8 @@ use crate::ask::PendingAsk;
 use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
 use crate::io::{
-    AgentTags, Audit, Author, HearingScope, Output, PrincipalNumber, ReplyRefusal, Resolution,
+    AgentTags, AskAnswerer, Audit, Author, HearingScope, Output, PrincipalNumber, ReplyRefusal,
+    Resolution,
 };
 use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
@@ -50,9 +51,12 @@ impl Engine {
         let times = (now.monotonic_us, self.may_wait(all_told.iter()));
         let mut ask = PendingAsk::new(whose, session, Arc::clone(event), self.next_order, times);
         ask.told = all_told;
-        let told = ask.told.len();
-        let session_id = event.envelope.session_id.clone();
-        out.push(Output::Audit(Audit::Asked { reply_token: token.clone(), session_id, told }));
+        out.push(Output::Asked {
+            principal: ask.principal,
+            reply_token: token.clone(),
+            event: Arc::clone(event),
+            told: ask.told.len(),
+        });
         self.open_ask(token, ask);
         self.append(now, session, Arc::clone(event), (Author::Agent, true), out);
         self.store_time(now, token, out);
@@ -106,7 +110,7 @@ impl Engine {
                 DecidedBy::NoListener
             };
             let default = ask.default();
-            self.settle(now, token, &default, by, out);
+            self.settle(now, token, &default, (by, None), out);
         } else {
             self.file(token);
         }
@@ -217,10 +221,12 @@ impl Engine {
         let checked = self.check_reply(now, principal, subscription, token).and_then(decide);
         out.push(Output::Replied { is_accepted: checked.is_ok() });
         let refused = checked.as_ref().err().copied();
+        let is_automatic = decided_by.is_some_and(aaep::reply::is_automatic);
         let (reply_token, decided_by) = (token.clone(), decided_by.map(str::to_owned));
         out.push(Output::Audit(Audit::Reply { reply_token, principal, decided_by, refused }));
         if let Ok(resolution) = checked {
-            self.settle(now, token, &resolution, DecidedBy::Reply, out);
+            let answered_by = Some(AskAnswerer { principal, is_automatic });
+            self.settle(now, token, &resolution, (DecidedBy::Reply, answered_by), out);
         }
     }
 
@@ -276,7 +282,7 @@ impl Engine {
         now: Now,
         token: &ReplyToken,
         resolution: &Resolution,
-        decided_by: DecidedBy,
+        (decided_by, answered_by): (DecidedBy, Option<AskAnswerer>),
         out: &mut Vec<Output>,
     ) {
         let Some(ask) = self.take_ask(token) else { return };
@@ -286,16 +292,12 @@ impl Engine {
         {
             session.order.accept(Grant::asked_by(&ask.event, GrantedBy::from(&decided_by)));
         }
-        out.push(Output::Audit(Audit::Settled {
-            reply_token: token.clone(),
-            resolution: resolution.clone(),
-            decided_by: decided_by.clone(),
-        }));
-        out.push(Output::Resolved {
+        out.push(Output::Settled {
             principal: ask.principal,
             reply_token: token.clone(),
             resolution: resolution.clone(),
             decided_by: decided_by.clone(),
+            answered_by,
         });
         self.tell_settled(now, &ask, token, resolution, decided_by, out);
     }
@@ -344,7 +346,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         if self.asks.get(token).is_some_and(|ask| ask.principal == principal) {
-            self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+            self.settle(now, token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
         } else {
             out.push(Output::NoSuchAsk { principal, reply_token: token.clone() });
         }
@@ -365,7 +367,7 @@ impl Engine {
         let tokens = self.asks_of.get(&session).into_iter().flatten();
         let tokens: Vec<ReplyToken> = tokens.filter(is_meant).cloned().collect();
         for token in tokens {
-            self.settle(now, &token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+            self.settle(now, &token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
         }
     }
 

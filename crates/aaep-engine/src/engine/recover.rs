@@ -139,7 +139,7 @@ impl Engine {
         let Some(ask) = self.asks.get(token) else { return };
         let resolution =
             if ask.is_confirmation() { Resolution::Reject } else { Resolution::NoAnswer };
-        self.settle(now, token, &resolution, DecidedBy::NoListener, out);
+        self.settle(now, token, &resolution, (DecidedBy::NoListener, None), out);
     }
 
     fn replay(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, ReplayedAsk>) {
@@ -321,7 +321,7 @@ impl Engine {
         self.open_ask(token, ask);
         self.store_time(now, token, out);
         if is_over {
-            self.settle(now, token, &Resolution::Withdrawn, DecidedBy::Withdrawn, out);
+            self.settle(now, token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
         } else if is_incomplete {
             self.end_without_consent(now, token, out);
         } else {

@@ -1,21 +1,13 @@
-//! Entries for the audit log: everything that happened to asks and answers, without omission.
+//! Entries for the audit log: everything that happened to open asks, without omission. That an ask
+//! was made and how it was settled are outputs of their own.
 
-use aaep::{ReplyToken, SessionId};
+use aaep::ReplyToken;
 
-use super::{PrincipalNumber, Resolution};
+use super::PrincipalNumber;
 
 /// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Audit {
-    /// An ask was made.
-    Asked {
-        /// The token of the ask.
-        reply_token: ReplyToken,
-        /// The session that asks.
-        session_id: SessionId,
-        /// How many subscribers that can answer were told.
-        told: usize,
-    },
     /// A subscriber replied; the entry says whether the reply counted.
     Reply {
         /// The token that the reply names.
@@ -78,15 +70,6 @@ pub enum Audit {
         left_us: u64,
         /// Why the request did not count; `None` if it did.
         refused: Option<ReplyRefusal>,
-    },
-    /// An ask was settled.
-    Settled {
-        /// The token of the ask.
-        reply_token: ReplyToken,
-        /// How it was settled.
-        resolution: Resolution,
-        /// What settled it.
-        decided_by: aaep::extension::DecidedBy,
     },
 }
 

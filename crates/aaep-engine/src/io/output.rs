@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use aaep::extension::DecidedBy;
 use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejected};
-use aaep::{EventId, ReplyToken, SubscriptionId};
+use aaep::{Event, EventId, ReplyToken, SubscriptionId};
 
-use super::{AskTimeRecord, Audit, PrincipalNumber, Record, Resolution, Subscription};
+use super::{AskAnswerer, AskTimeRecord, Audit, PrincipalNumber, Record, Resolution, Subscription};
 use crate::audience::SubscriberKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
@@ -119,8 +120,19 @@ pub enum Output {
         /// The token that it named.
         reply_token: ReplyToken,
     },
+    /// An ask was made and is open from now on.
+    Asked {
+        /// The principal that asks.
+        principal: PrincipalNumber,
+        /// The token of the ask.
+        reply_token: ReplyToken,
+        /// The event that asks.
+        event: Arc<Event>,
+        /// How many subscribers that can answer were told.
+        told: usize,
+    },
     /// An ask is settled: this is the answer for the agent.
-    Resolved {
+    Settled {
         /// The principal that asked.
         principal: PrincipalNumber,
         /// The token of the ask.
@@ -128,9 +140,12 @@ pub enum Output {
         /// How it was settled.
         resolution: Resolution,
         /// What settled it.
-        decided_by: aaep::extension::DecidedBy,
+        decided_by: DecidedBy,
+        /// Who answered, if a reply settled it.
+        answered_by: Option<AskAnswerer>,
     },
-    /// For the audit log: what happened to asks and why, without omission.
+    /// For the audit log: what happened to an ask between [`Output::Asked`] and [`Output::Settled`],
+    /// and why, without omission.
     Audit(Audit),
 }
 

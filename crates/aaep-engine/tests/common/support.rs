@@ -18,8 +18,8 @@ use aaep::{
 };
 use aaep_engine::terms::{Door, Offer};
 use aaep_engine::{
-    AgentTags, Audit, Engine, EngineConfig, EngineInput, HearingScope, Now, Output,
-    PrincipalNumber, RecoveredState, ResumePoint, SubscriberKey, Subscription,
+    AgentTags, Engine, EngineConfig, EngineInput, HearingScope, Now, Output, PrincipalNumber,
+    RecoveredState, ResumePoint, SubscriberKey, Subscription,
 };
 use serde_json::{Value as Json, json};
 
@@ -250,7 +250,7 @@ impl World {
                 Output::Forget { subscription_id } => {
                     self.stored.subscriptions.retain(|it| it.subscription_id != *subscription_id);
                 }
-                Output::Audit(Audit::Settled { reply_token, .. }) => {
+                Output::Settled { reply_token, .. } => {
                     self.stored.used_tokens.push(reply_token.clone());
                 }
                 _ => {}

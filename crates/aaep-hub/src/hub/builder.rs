@@ -229,7 +229,6 @@ impl HubBuilder {
             principals: PrincipalNumbers::new(recovered.principals.clone()),
             next_order: recovered.next_order,
             asks: loaded.asks,
-            counted: None,
             subscribers: std::collections::HashMap::new(),
             connections: std::collections::HashMap::new(),
             legacy: std::collections::HashMap::new(),

@@ -12,28 +12,50 @@ pub(super) struct AuditContext {
     pub(super) unix_us: i64,
     pub(super) session_id: Option<SessionId>,
     pub(super) who: Option<String>,
-    /// The words of the ask.
-    pub(super) words: Option<String>,
-    /// The principal that asked.
-    pub(super) asked_by: Option<String>,
+}
+
+impl AuditContext {
+    fn entry(
+        self,
+        kind: &'static str,
+        reply_token: ReplyToken,
+        outcome: String,
+        details: Option<String>,
+    ) -> Entry {
+        let AuditContext { unix_us, session_id, who } = self;
+        Entry { unix_us, kind, session_id, reply_token: Some(reply_token), who, outcome, details }
+    }
+}
+
+/// The entry for an ask that was made: how many subscribers were told, and the principal that asked.
+pub(super) fn asked(
+    reply_token: &ReplyToken,
+    event: &Event,
+    (told, asked_by): (usize, &str),
+    about: AuditContext,
+) -> Entry {
+    let people = if told == 1 { "subscriber" } else { "subscribers" };
+    let by = shortened(asked_by);
+    let outcome = format!("told {told} {people} who can answer, asked by {by}");
+    about.entry("asked", reply_token.clone(), outcome, words_of(event))
+}
+
+/// The entry for an ask that was settled.
+pub(super) fn settled(settlement: &Settlement, about: AuditContext) -> Entry {
+    let outcome = format!("{} by {}", settlement.word(), settlement.decided_by.as_str());
+    let details = settlement.response.as_ref().map(|it| json!({ "response": it }).to_string());
+    about.entry("settled", settlement.reply_token.clone(), outcome, details)
 }
 
 /// Builds the entry for an audit record of the engine.
 pub(super) fn build_entry(audit: Audit, about: AuditContext) -> Entry {
-    let AuditContext { unix_us, session_id, who, words, asked_by } = about;
     let (kind, reply_token, outcome, details) = match audit {
-        Audit::Asked { reply_token, told, .. } => {
-            let people = if told == 1 { "subscriber" } else { "subscribers" };
-            let by = shortened(asked_by.as_deref().unwrap_or("unknown"));
-            let outcome = format!("told {told} {people} who can answer, asked by {by}");
-            ("asked", reply_token, outcome, words)
-        }
         Audit::Reply { reply_token, decided_by, refused, .. } => {
             let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
             let by = if is_automatic { ", automatic" } else { "" };
             let outcome = format!("{}{by}", reply_outcome(refused));
             // Words must belong to a session, so that they can be deleted with it.
-            let decided_by = decided_by.filter(|_| session_id.is_some());
+            let decided_by = decided_by.filter(|_| about.session_id.is_some());
             let details = decided_by.map(|it| json!({ "decided_by": it }).to_string());
             ("reply", reply_token, outcome, details)
         }
@@ -53,15 +75,8 @@ pub(super) fn build_entry(audit: Audit, about: AuditContext) -> Entry {
         Audit::Resumed { reply_token, left_us, refused, .. } => {
             ("resumed", reply_token, outcome_with_time(refused, left_us), None)
         }
-        Audit::Settled { reply_token, resolution, decided_by } => {
-            let settlement = Settlement::new(reply_token.clone(), &resolution, decided_by);
-            let by = serde_json::to_value(&settlement.decided_by).unwrap_or_default();
-            let outcome = format!("{} by {}", settlement.word(), by.as_str().unwrap_or("unknown"));
-            let details = settlement.response.map(|it| json!({ "response": it }).to_string());
-            ("settled", reply_token, outcome, details)
-        }
     };
-    Entry { unix_us, kind, session_id, reply_token: Some(reply_token), who, outcome, details }
+    about.entry(kind, reply_token, outcome, details)
 }
 
 /// The number of the acting principal, if the record has one.
@@ -72,21 +87,19 @@ pub(super) fn principal(audit: &Audit) -> Option<PrincipalNumber> {
         | Audit::Extended { principal, .. }
         | Audit::Paused { principal, .. }
         | Audit::Resumed { principal, .. } => Some(*principal),
-        Audit::Asked { .. } | Audit::ClockStarted { .. } | Audit::Settled { .. } => None,
+        Audit::ClockStarted { .. } => None,
     }
 }
 
 /// The reply token of the ask that a record is about.
 pub(super) fn token(audit: &Audit) -> &ReplyToken {
     match audit {
-        Audit::Asked { reply_token, .. }
-        | Audit::Reply { reply_token, .. }
+        Audit::Reply { reply_token, .. }
         | Audit::Presented { reply_token, .. }
         | Audit::ClockStarted { reply_token }
         | Audit::Extended { reply_token, .. }
         | Audit::Paused { reply_token, .. }
-        | Audit::Resumed { reply_token, .. }
-        | Audit::Settled { reply_token, .. } => reply_token,
+        | Audit::Resumed { reply_token, .. } => reply_token,
     }
 }
 
@@ -100,7 +113,7 @@ pub(super) fn ask_token(event: &Event) -> Option<&ReplyToken> {
 }
 
 /// The content of an ask as JSON, without the reply token, which must not be in the log.
-pub(super) fn words_of(event: &Event) -> Option<String> {
+fn words_of(event: &Event) -> Option<String> {
     let words = match &event.payload {
         Payload::AwaitingConfirmation(ask) => serde_json::to_value(ask),
         Payload::AwaitingClarification(ask) => serde_json::to_value(ask),

@@ -9,10 +9,10 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use aaep::extension::DecidedBy;
-use aaep::{Event, ReplyToken, SubscriptionId};
+use aaep::{Envelope, Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
-    Audit, Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record, ReplyRefusal,
-    Resolution, SubscriberKey, Subscription,
+    AskAnswerer, Audit, Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record,
+    ReplyRefusal, Resolution, SubscriberKey, Subscription,
 };
 use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle, WireSubscriber};
@@ -31,7 +31,7 @@ use super::permission_note;
 use super::posts::AgentPosts;
 use super::refusals::{self, RefusedReplies};
 use super::running_bytes::RunningBytes;
-use super::settlement::{AskAnswerer, AskOrigin, Settlement};
+use super::settlement::{AskOrigin, Settlement};
 use super::status::HubStatus;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
@@ -99,8 +99,6 @@ pub(super) struct EngineOwner {
     pub(super) principals: PrincipalNumbers,
     pub(super) next_order: u64,
     pub(super) asks: HashMap<ReplyToken, HubOpenAsk>,
-    /// The last reply that counted, until the ask that it answers is settled.
-    pub(super) counted: Option<(ReplyToken, AskAnswerer)>,
     pub(super) subscribers: HashMap<SubscriberKey, HubSubscriber>,
     pub(super) connections: HashMap<ConnectionKey, HubConnection>,
     /// The legacy streams, by principal.
@@ -270,14 +268,6 @@ impl EngineOwner {
     ) -> Vec<Output> {
         let mut answers = Vec::new();
         let mut last: Option<(Arc<Frame>, Arc<WirePacket>)> = None;
-        let mut asking: Option<Arc<Event>> = None;
-        for output in &outputs {
-            if let Output::Record(record) = output
-                && entry::ask_token(&record.event).is_some()
-            {
-                asking = Some(Arc::clone(&record.event));
-            }
-        }
         for output in outputs {
             match output {
                 Output::Record(record) => self.record_event(record),
@@ -342,10 +332,15 @@ impl EngineOwner {
                     self.remove_subscriber(subscriber, on);
                     answers.push(Output::Rejected { subscriber: Some(subscriber), message });
                 }
-                Output::Resolved { reply_token, resolution, decided_by, .. } => {
-                    self.settle(now, &reply_token, &resolution, decided_by);
+                Output::Asked { principal, reply_token, event, told } => {
+                    self.open_ask(now, principal, reply_token, &event, told);
                 }
-                Output::Audit(audit) => self.audit(now, audit, asking.as_deref()),
+                Output::Settled { reply_token, resolution, decided_by, answered_by, .. } => {
+                    let settlement = Settlement::new(reply_token, &resolution, decided_by);
+                    self.audit_settlement(now, &settlement);
+                    self.settle(now, &settlement, answered_by);
+                }
+                Output::Audit(audit) => self.audit(now, audit),
                 answer => answers.push(answer),
             }
         }
@@ -455,29 +450,71 @@ impl EngineOwner {
         }
     }
 
-    fn settle(
+    /// Registers an ask as open, and writes it to the audit log.
+    fn open_ask(
         &mut self,
         now: Now,
-        reply_token: &ReplyToken,
-        resolution: &Resolution,
-        decided_by: DecidedBy,
+        principal: PrincipalNumber,
+        reply_token: ReplyToken,
+        event: &Event,
+        told: usize,
     ) {
-        let is_reply = decided_by == DecidedBy::Reply;
-        let counted = self.counted.take().filter(|(token, _)| is_reply && token == reply_token);
-        let answered = counted.map(|(_, answered)| answered);
-        let settlement = Settlement::new(reply_token.clone(), resolution, decided_by);
-        self.status.metrics.settled(settlement.word());
-        let Some(ask) = self.asks.remove(reply_token) else { return };
-        self.batch.changes.push(StoreChange::AskSettled {
-            reply_token: reply_token.clone(),
+        let Envelope { event_id, session_id, producer, .. } = &event.envelope;
+        let about = AuditContext {
             unix_us: now.unix_us,
-            resolution: settlement.to_stored(&ask.asked, answered).into(),
+            session_id: Some(session_id.clone()),
+            who: Some(producer.agent_id.clone()),
+        };
+        let asked_by = self.principals.name(principal).unwrap_or("unknown");
+        let entry = entry::asked(&reply_token, event, (told, asked_by), about);
+        self.batch.changes.push(StoreChange::Audit(entry));
+        let of_principal = |ask: &&HubOpenAsk| ask.asked.principal == principal;
+        let open = HubOpenAsk {
+            round: self.asks.values().filter(of_principal).count() as u64,
+            asked: AskOrigin {
+                principal,
+                event_id: event_id.clone(),
+                session_id: session_id.clone(),
+            },
+            is_stored: false,
+            ends_unix_us: None,
+            asked_unix_us: now.unix_us,
+            waiting: Vec::new(),
+            connection: None,
+        };
+        self.asks.insert(reply_token, open);
+    }
+
+    /// What an audit entry about an open ask starts from.
+    fn audit_context(
+        &self,
+        now: Now,
+        reply_token: &ReplyToken,
+        who: Option<PrincipalNumber>,
+    ) -> AuditContext {
+        let session_id = self.asks.get(reply_token).map(|ask| ask.asked.session_id.clone());
+        let who = who.and_then(|it| self.principals.name(it)).map(str::to_owned);
+        AuditContext { unix_us: now.unix_us, session_id, who }
+    }
+
+    fn audit_settlement(&mut self, now: Now, settlement: &Settlement) {
+        let about = self.audit_context(now, &settlement.reply_token, None);
+        self.batch.changes.push(StoreChange::Audit(entry::settled(settlement, about)));
+    }
+
+    fn settle(&mut self, now: Now, settlement: &Settlement, answered_by: Option<AskAnswerer>) {
+        self.status.metrics.settled(settlement.word());
+        let Some(ask) = self.asks.remove(&settlement.reply_token) else { return };
+        self.batch.changes.push(StoreChange::AskSettled {
+            reply_token: settlement.reply_token.clone(),
+            unix_us: now.unix_us,
+            resolution: settlement.to_stored(&ask.asked, answered_by).into(),
         });
         for waiting in ask.waiting {
             self.answer(waiting, settlement.clone());
         }
         if let Some(connection) = ask.connection {
-            self.tell_agent(connection, &super::agents::resolved(&settlement));
+            self.tell_agent(connection, &super::agents::resolved(settlement));
         }
     }
 
@@ -487,56 +524,17 @@ impl EngineOwner {
         let engine = &self.engine;
         let forgotten = self.asks.keys().filter(|token| !engine.is_open(token));
         for token in forgotten.cloned().collect::<Vec<_>>() {
-            self.settle(now, &token, &Resolution::Reject, DecidedBy::NoListener);
+            let settlement = Settlement::new(token, &Resolution::Reject, DecidedBy::NoListener);
+            self.settle(now, &settlement, None);
         }
     }
 
-    fn audit(&mut self, now: Now, audit: Audit, asking: Option<&Event>) {
-        let token = entry::token(&audit);
-        let asking = asking.filter(|event| {
-            matches!(audit, Audit::Asked { .. }) && entry::ask_token(event) == Some(token)
-        });
-        if let (Audit::Asked { session_id, .. }, Some(event)) = (&audit, asking) {
-            let asked = AskOrigin {
-                principal: self.engine.principal_of(session_id).unwrap_or(PrincipalNumber(0)),
-                event_id: event.envelope.event_id.clone(),
-                session_id: session_id.clone(),
-            };
-            let of_principal = |ask: &&HubOpenAsk| ask.asked.principal == asked.principal;
-            let round = self.asks.values().filter(of_principal).count() as u64;
-            self.asks.insert(
-                token.clone(),
-                HubOpenAsk {
-                    round,
-                    asked,
-                    is_stored: false,
-                    ends_unix_us: None,
-                    asked_unix_us: now.unix_us,
-                    waiting: Vec::new(),
-                    connection: None,
-                },
-            );
-        }
-        if let Audit::Reply { principal, decided_by, refused: None, .. } = &audit {
-            let is_automatic = decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
-            self.counted =
-                Some((token.clone(), AskAnswerer { principal: *principal, is_automatic }));
-        }
+    fn audit(&mut self, now: Now, audit: Audit) {
         if !self.refusals.may_write(&audit, now.monotonic_us) {
             return;
         }
-        let asked = self.asks.get(token).map(|ask| &ask.asked);
-        let session_id = asked.map(|asked| asked.session_id.clone());
-        let who = match entry::principal(&audit) {
-            Some(principal) => self.principals.name(principal).map(str::to_owned),
-            None => asking.map(|event| event.envelope.producer.agent_id.clone()),
-        };
-        let words = asking.and_then(entry::words_of);
-        let asked_by = asked.and_then(|asked| self.principals.name(asked.principal));
-        let asked_by = asked_by.map(str::to_owned);
-        let about = AuditContext { unix_us: now.unix_us, session_id, who, words, asked_by };
-        let entry = entry::build_entry(audit, about);
-        self.batch.changes.push(StoreChange::Audit(entry));
+        let about = self.audit_context(now, entry::token(&audit), entry::principal(&audit));
+        self.batch.changes.push(StoreChange::Audit(entry::build_entry(audit, about)));
     }
 
     /// Refuses a reply because its subscription never received an ask.
@@ -544,7 +542,7 @@ impl EngineOwner {
         let refused = Some(ReplyRefusal::NotAsked);
         let now = self.clock.now();
         let reply = Audit::Reply { reply_token, principal, decided_by: None, refused };
-        self.audit(now, reply, None);
+        self.audit(now, reply);
     }
 
     /// The principal's number.

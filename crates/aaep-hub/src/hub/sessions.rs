@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::keeper::{DeferredEffect, DeletionWork};
 use super::owner::EngineOwner;
 use super::session_agent::SessionAgent;
-use super::settlement::{AskAnswerer, Settlement};
+use super::settlement::{Settlement, stored_answerer};
 use super::{Hub, HubError};
 use crate::access::Principal;
 use crate::store::{
@@ -131,7 +131,7 @@ impl Hub {
             for reply_token in reply_tokens {
                 let stored = reader.settled(&reply_token)?.and_then(|it| it.resolution);
                 let Some(stored) = stored else { continue };
-                let Some(answered) = AskAnswerer::from_stored(&stored) else { continue };
+                let Some(answered) = stored_answerer(&stored) else { continue };
                 let by_you = you.contains(&answered.principal);
                 let settlement = Settlement::from_stored(&reply_token, &stored);
                 let response = settlement.and_then(|(_, it)| it.response).filter(|_| by_you);

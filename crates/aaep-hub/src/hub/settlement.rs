@@ -3,8 +3,7 @@
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{EventId, ReplyToken, SessionId};
-use aaep_engine::PrincipalNumber;
-use aaep_engine::Resolution;
+use aaep_engine::{AskAnswerer, PrincipalNumber, Resolution};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -96,24 +95,15 @@ impl Settlement {
     }
 }
 
-/// The principal that answered an ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AskAnswerer {
-    pub(super) principal: PrincipalNumber,
-    /// Whether a rule answered instead of a person.
-    pub(super) is_automatic: bool,
-}
-
-impl AskAnswerer {
-    /// Reads the stored form. Returns `None` if nobody answered, or if an earlier version did not store it.
-    pub(super) fn from_stored(bytes: &[u8]) -> Option<Self> {
-        let stored: Value = serde_json::from_slice(bytes).ok()?;
-        let answered = stored.get("answered")?;
-        Some(AskAnswerer {
-            principal: PrincipalNumber(answered.get("principal")?.as_u64()?),
-            is_automatic: answered.get("automatic")?.as_bool()?,
-        })
-    }
+/// Reads who answered from the stored form. Returns `None` if nobody answered, or if an earlier version did
+/// not store it.
+pub(super) fn stored_answerer(bytes: &[u8]) -> Option<AskAnswerer> {
+    let stored: Value = serde_json::from_slice(bytes).ok()?;
+    let answered = stored.get("answered")?;
+    Some(AskAnswerer {
+        principal: PrincipalNumber(answered.get("principal")?.as_u64()?),
+        is_automatic: answered.get("automatic")?.as_bool()?,
+    })
 }
 
 /// The principal that asked, and where.
@@ -157,7 +147,7 @@ mod tests {
         ] {
             let settlement = Settlement::new(token(), &resolution, by);
             let stored = settlement.to_stored(&asked(), None);
-            assert_eq!(AskAnswerer::from_stored(&stored), None);
+            assert_eq!(stored_answerer(&stored), None);
             assert_eq!(Settlement::from_stored(&token(), &stored), Some((asked(), settlement)));
         }
     }
@@ -168,12 +158,12 @@ mod tests {
         for is_automatic in [false, true] {
             let answered = AskAnswerer { principal: PrincipalNumber(3), is_automatic };
             let stored = settlement.to_stored(&asked(), Some(answered));
-            assert_eq!(AskAnswerer::from_stored(&stored), Some(answered));
+            assert_eq!(stored_answerer(&stored), Some(answered));
             let found = Settlement::from_stored(&token(), &stored);
             assert_eq!(found, Some((asked(), settlement.clone())));
             let text = String::from_utf8(stored).expect("text");
             let broken = text.replace("\"automatic\"", "\"Automatic\"");
-            assert_eq!(AskAnswerer::from_stored(broken.as_bytes()), None);
+            assert_eq!(stored_answerer(broken.as_bytes()), None);
         }
     }
 

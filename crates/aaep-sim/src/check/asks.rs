@@ -52,7 +52,7 @@ impl Invariant for OneOutcome {
                     };
                     self.open.insert(token.clone(), *principal);
                 }
-                Output::Resolved { principal, reply_token, .. } => {
+                Output::Settled { principal, reply_token, .. } => {
                     if !self.settled.insert(reply_token.clone()) {
                         return Err(format!("{reply_token} was settled twice."));
                     }
@@ -176,7 +176,7 @@ impl Invariant for NoUngivenAccept {
                         return Err(format!("A reply to {token} {did} and was {was}."));
                     }
                 }
-                Output::Resolved { reply_token, resolution, decided_by, .. } => {
+                Output::Settled { reply_token, resolution, decided_by, .. } => {
                     let Some(ask) = self.open.remove(reply_token) else { continue };
                     ask.check(resolution, decided_by, step.input, now_us)?;
                 }
@@ -290,7 +290,7 @@ impl Invariant for SettledInTime {
                         self.open.insert(ask.token.clone(), ask);
                     }
                 }
-                Output::Resolved { reply_token, decided_by, .. } => {
+                Output::Settled { reply_token, decided_by, .. } => {
                     let Some(ask) = self.open.remove(reply_token) else { continue };
                     if *decided_by == DecidedBy::Timeout && now_us < ask.deadline_us {
                         return Err(format!("{reply_token} timed out before its time."));
@@ -367,7 +367,7 @@ impl Invariant for AskRecipients {
                         self.open.insert(ask.token.clone(), ask);
                     }
                 }
-                Output::Resolved { reply_token, .. } => drop(self.open.remove(reply_token)),
+                Output::Settled { reply_token, .. } => drop(self.open.remove(reply_token)),
                 _ => {}
             }
         }

@@ -67,7 +67,7 @@ impl Invariant for ExactAction {
                         None => {}
                     }
                 }
-                Output::Resolved { reply_token, resolution, .. } => {
+                Output::Settled { reply_token, resolution, .. } => {
                     let Some((agent, action)) = self.asked.remove(reply_token) else { continue };
                     if *resolution == Resolution::Accept {
                         self.accepted.entry(agent).or_default().push(action);

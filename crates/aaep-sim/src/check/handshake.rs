@@ -89,8 +89,7 @@ impl Invariant for WithinBounds {
         if served > MAX_SUBSCRIPTIONS {
             return Err(format!("{served} subscriptions have {MAX_SUBSCRIPTIONS} places."));
         }
-        let settled =
-            step.outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).count();
+        let settled = step.outputs.iter().filter(|it| matches!(it, Output::Settled { .. })).count();
         if settled > MAX_OPEN_ASKS {
             return Err(format!("{settled} questions were settled at once."));
         }

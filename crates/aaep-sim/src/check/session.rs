@@ -45,7 +45,7 @@ impl Invariant for ToolAfterAnswer {
                     };
                     *accepts = left;
                 }
-                Output::Resolved { reply_token, resolution: Resolution::Accept, .. } => {
+                Output::Settled { reply_token, resolution: Resolution::Accept, .. } => {
                     if let Some(session) = self.asked_in.get(reply_token) {
                         *self.accepts.entry(session.clone()).or_default() += 1;
                     }

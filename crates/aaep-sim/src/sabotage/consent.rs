@@ -80,7 +80,8 @@ impl EngineSaboteur for OwnAnswer {
         for output in outputs {
             if let Output::Published { principal, .. }
             | Output::Refused { principal, .. }
-            | Output::Resolved { principal, .. }
+            | Output::Asked { principal, .. }
+            | Output::Settled { principal, .. }
             | Output::NoSuchAsk { principal, .. }
             | Output::Record(Record { principal, .. }) = output
             {

@@ -34,11 +34,8 @@ impl AcceptTracker {
                         self.asked.insert(asked.reply_token.clone(), agent_of(event));
                     }
                 }
-                Output::Resolved {
-                    reply_token,
-                    resolution: Resolution::Accept,
-                    decided_by,
-                    ..
+                Output::Settled {
+                    reply_token, resolution: Resolution::Accept, decided_by, ..
                 } => {
                     let Some(agent) = self.asked.get(reply_token).cloned() else { continue };
                     let is_reply = *decided_by == DecidedBy::Reply;

@@ -219,7 +219,7 @@ pub(super) struct AnswerTwice;
 impl EngineSaboteur for AnswerTwice {
     fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         let answers: Vec<Output> =
-            outputs.iter().filter(|it| matches!(it, Output::Resolved { .. })).cloned().collect();
+            outputs.iter().filter(|it| matches!(it, Output::Settled { .. })).cloned().collect();
         outputs.extend(answers);
     }
 }
@@ -230,7 +230,7 @@ pub(super) struct AlwaysAccept;
 impl EngineSaboteur for AlwaysAccept {
     fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
-            if let Output::Resolved { resolution, decided_by, .. } = output
+            if let Output::Settled { resolution, decided_by, .. } = output
                 && *resolution == Resolution::Reject
                 && *decided_by != DecidedBy::Reply
             {
@@ -259,7 +259,7 @@ pub(super) struct NeverSettle;
 impl EngineSaboteur for NeverSettle {
     fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         outputs.retain(|output| match output {
-            Output::Resolved { decided_by, .. } => {
+            Output::Settled { decided_by, .. } => {
                 matches!(decided_by, DecidedBy::Reply | DecidedBy::Withdrawn)
             }
             _ => true,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use aaep::{CoreType, Event, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::{
-    AskTimeRecord, Audit, Engine, EngineInput, Output, Record, RecoveredState, Subscription,
+    AskTimeRecord, Engine, EngineInput, Output, Record, RecoveredState, Subscription,
 };
 
 use super::World;
@@ -54,7 +54,7 @@ impl WorldStorage {
                 Output::Forget { subscription_id } => {
                     self.subscriptions.remove(subscription_id);
                 }
-                Output::Audit(Audit::Settled { reply_token, .. }) => {
+                Output::Settled { reply_token, .. } => {
                     self.used_tokens.push(reply_token.clone());
                 }
                 _ => {}

@@ -116,7 +116,7 @@ pub(super) fn output(
         Output::Refused { event_id, refusal, .. } => {
             format!("  The hub refuses {event_id}: {refusal:?}.")
         }
-        Output::Resolved { reply_token, resolution, decided_by, .. } => {
+        Output::Settled { reply_token, resolution, decided_by, .. } => {
             format!("  {reply_token} is settled: {resolution:?} by {}.", decided_by.as_str())
         }
         Output::Accepted { subscriber, message } => format!(
@@ -154,6 +154,7 @@ pub(super) fn output(
             format!("  There is more for {}.", name(*subscriber, truth, subscribers))
         }
         Output::Published { .. }
+        | Output::Asked { .. }
         | Output::Record(_)
         | Output::Time(_)
         | Output::Remember(_)

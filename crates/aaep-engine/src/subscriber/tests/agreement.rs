@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::terms::{Door, Offer};
-use crate::{Audit, Engine, EngineConfig, EngineInput, Output, SubscriberKey};
+use crate::{Engine, EngineConfig, EngineInput, Output, SubscriberKey};
 
 /// A hub with one subscriber, in virtual time.
 struct AgreementWorld {
@@ -79,11 +79,11 @@ impl AgreementWorld {
                     self.key = Some(subscriber);
                     serde_json::to_vec(&message).expect("json")
                 }
-                Output::Audit(Audit::Asked { reply_token, .. }) => {
+                Output::Asked { reply_token, .. } => {
                     self.open.insert(reply_token.to_string());
                     continue;
                 }
-                Output::Audit(Audit::Settled { reply_token, .. }) => {
+                Output::Settled { reply_token, .. } => {
                     self.open.remove(reply_token.as_str());
                     continue;
                 }

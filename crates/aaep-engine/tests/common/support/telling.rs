@@ -69,7 +69,7 @@ pub(crate) fn resolved(outputs: &[Output]) -> Vec<(&str, Resolution, DecidedBy)>
     outputs
         .iter()
         .filter_map(|output| match output {
-            Output::Resolved { reply_token, resolution, decided_by, .. } => {
+            Output::Settled { reply_token, resolution, decided_by, .. } => {
                 Some((reply_token.as_str(), resolution.clone(), decided_by.clone()))
             }
             _ => None,

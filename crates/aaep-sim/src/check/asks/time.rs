@@ -58,7 +58,7 @@ impl Invariant for WithinMaximum {
                         return Err(format!("{token} is said to be open beyond its maximum."));
                     }
                 }
-                Output::Resolved { reply_token, .. } => drop(self.limits.remove(reply_token)),
+                Output::Settled { reply_token, .. } => drop(self.limits.remove(reply_token)),
                 _ => {}
             }
         }
@@ -116,7 +116,7 @@ impl Invariant for NoExtraTimeAfterStop {
                         return Err(format!("{token} has more time left than before the stop."));
                     }
                 }
-                Output::Resolved { reply_token, decided_by, .. } => {
+                Output::Settled { reply_token, decided_by, .. } => {
                     let left = self.left.remove(reply_token);
                     let is_late = left.is_some_and(|(_, until_us)| until_us <= now_us);
                     if is_late && *decided_by == DecidedBy::Reply {
@@ -168,7 +168,7 @@ impl Invariant for ExtraTimeAllowed {
                         return Err("More time was given to someone who may not ask.".to_owned());
                     }
                 }
-                Output::Resolved { reply_token, .. } => drop(self.open.remove(reply_token)),
+                Output::Settled { reply_token, .. } => drop(self.open.remove(reply_token)),
                 _ => {}
             }
         }

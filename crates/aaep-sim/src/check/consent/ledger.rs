@@ -95,7 +95,7 @@ impl ConsentLedger {
                 self.follow_event(event);
                 None
             }
-            Output::Resolved { reply_token, resolution, decided_by, .. } => {
+            Output::Settled { reply_token, resolution, decided_by, .. } => {
                 let asked = self.open.remove(reply_token)?;
                 if *resolution != Resolution::Accept {
                     return None;
