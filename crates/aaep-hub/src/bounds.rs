@@ -55,8 +55,9 @@ pub const MAX_IDEMPOTENCY_KEYS_EACH: usize = 1024;
 pub const MAX_CHANGES: usize = 65_536;
 
 /// The most changes that one ask causes when it is asked and settled at once: two events of the hub around
-/// its own, its deadline, its outcome, two entries of the audit log, a principal and an agent.
-const CHANGES_OF_AN_ASK: usize = 10;
+/// its own, its deadline, its outcome, two entries of the audit log, a principal, and an agent name that pushes
+/// another one out.
+const CHANGES_OF_AN_ASK: usize = 12;
 
 const _: () = {
     // Everything that the hub derives from accepted input fits into the store.

@@ -20,6 +20,7 @@ mod error;
 mod event_ids;
 mod fault;
 pub(crate) mod folder;
+mod held_names;
 mod journal;
 mod log;
 mod open;
@@ -51,6 +52,7 @@ pub use cursor::SessionCursor;
 pub use ending::EndedSession;
 pub use error::{CommitError, DeleteError, OpenError, ReadError};
 pub(crate) use fault::StoreFault;
+pub use held_names::StoredName;
 pub use open::OpenOptions;
 pub use reader::{MAX_PAGE_BYTES, MAX_PAGE_ROWS, Reader};
 pub use recover::{
@@ -269,11 +271,15 @@ impl Store {
         &mut self,
         recovered: &mut RecoveredStore,
         many: u64,
+        names_held_since_unix_us: i64,
     ) -> Result<(), CommitError> {
         if recovered.principals.len() as u64 <= many {
             return Ok(());
         }
-        let unused = self.transact(&[], |transaction, _| unused_names::forget(transaction))?;
+        let unused = self.transact(&[], |transaction, _| {
+            unused_names::forget(transaction, names_held_since_unix_us)
+        })?;
+        recovered.held_names.retain(|name| !unused.contains(&name.principal));
         recovered.principals.retain(|(number, _)| !unused.contains(number));
         Ok(())
     }

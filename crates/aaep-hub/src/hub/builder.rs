@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::answers::KeyedAnswers;
 use super::clock::Clock;
 use super::ears::{self, WireReporter, WireRole};
-use super::holders::NameHolders;
+use super::holders::{NAME_HOLD_US, NameHolders};
 use super::keeper::{CommitBatch, MAX_WAITING_BATCHES, MAX_WAITING_DELETIONS, StoreKeeper};
 use super::names::PrincipalNumbers;
 use super::owner::{EngineOwner, MAX_WAITING_REQUESTS};
@@ -148,8 +148,11 @@ impl HubBuilder {
             Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
             None => (Store::in_memory(), RecoveredStore::default()),
         };
+        let held_since = Clock::start().now().unix_us.saturating_sub(NAME_HOLD_US);
         // If the disk is full and this fails, there is still room for as many names again.
-        if let Err(error) = store.forget_unused_principals(&mut recovered, MAX_NAMES / 2) {
+        if let Err(error) =
+            store.forget_unused_principals(&mut recovered, MAX_NAMES / 2, held_since)
+        {
             tracing::warn!(%error, "Names that nothing refers to could not be forgotten.");
         }
         self.start_on(store, recovered)
@@ -224,7 +227,7 @@ impl HubBuilder {
             engine: loaded.engine,
             clock,
             former_agents: recovered.agents.iter().cloned().collect(),
-            holders: NameHolders::default(),
+            holders: NameHolders::recovered(&recovered.held_names),
             roster: self.roster,
             principals: PrincipalNumbers::new(recovered.principals.clone()),
             next_order: recovered.next_order,
@@ -266,7 +269,6 @@ impl HubBuilder {
         owner.carry_out(now, loaded.outputs, None);
         owner.settle_forgotten(now);
         owner.review_programs();
-        owner.recover_holders().map_err(std::io::Error::other)?;
 
         let keeper = StoreKeeper {
             store,

@@ -2,12 +2,14 @@
 //!
 //! The first principal that uses a name holds it while the name is in use, and for [`NAME_HOLD_US`] after that.
 //! Then another principal may take it over, which is always announced. A principal that is bound to a name gets
-//! it at once. This table is in memory and is rebuilt from the stored sessions after a start. It never decides
-//! which principals are let in.
+//! it at once. Every change is stored, so that a restart frees no name. This table never decides which principals
+//! are let in.
 
 use std::collections::{BTreeSet, HashMap};
 
 use aaep_engine::PrincipalNumber;
+
+use crate::store::{StoreChange, StoredName};
 
 /// How long a name is held for its principal after its last use: one week.
 pub(super) const NAME_HOLD_US: i64 = 7 * 24 * 3600 * 1_000_000;
@@ -16,8 +18,13 @@ pub(super) const NAME_HOLD_US: i64 = 7 * 24 * 3600 * 1_000_000;
 /// name is free.
 pub(super) const MAX_NAMES_OF_PRINCIPAL: usize = 1024;
 
-/// How many names are known in total. Beyond that, the free name with the oldest last use is forgotten.
+/// How many names are known in total. Beyond that, the free name with the oldest last use is forgotten. If no name
+/// is free, the principal that holds the most loses the one that it used the longest ago.
 const MAX_NAMES: usize = 65_536;
+
+/// How often the last use of a name is stored: each event would be too often. After a start, a name counts as used
+/// this much later than stored, so that nobody loses one early.
+const STORED_EVERY_US: i64 = 3600 * 1_000_000;
 
 /// The names that are held, and those that were.
 #[derive(Debug, Default)]
@@ -27,12 +34,16 @@ pub(super) struct NameHolders {
     by_principal: HashMap<PrincipalNumber, BTreeSet<(i64, String)>>,
     /// The names that their principals no longer hold, ordered by last use, the oldest first.
     released: BTreeSet<(i64, String)>,
+    /// What has changed and must be stored.
+    changes: Vec<StoreChange>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct NameHolder {
     principal: PrincipalNumber,
     used_unix_us: i64,
+    /// The last use that is stored; `None` if the holder is not stored yet.
+    stored_unix_us: Option<i64>,
     /// The principal that held the name before, until the takeover has been announced.
     taken_from: Option<PrincipalNumber>,
     /// Whether the principal lost its hold on this name because it has used too many other names since.
@@ -71,10 +82,14 @@ impl NameHolders {
         is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) -> NameUse {
         let Some(holder) = self.by_name.get(name).copied() else {
-            if self.by_name.len() >= MAX_NAMES && !self.forget_oldest(now_unix_us) {
+            if self.by_name.len() >= MAX_NAMES
+                && !self.forget_oldest(now_unix_us)
+                && !self.forget_one_of_most(principal, &is_in_use)
+            {
                 return NameUse::TooMany;
             }
             self.hold(name, (principal, None), now_unix_us, is_in_use);
+            self.store(name);
             return NameUse::Held;
         };
         if holder.principal == principal {
@@ -82,6 +97,7 @@ impl NameHolders {
             let is_old = now_unix_us.saturating_sub(holder.used_unix_us) > 1_000_000;
             if is_old || holder.is_released {
                 self.hold(name, (principal, holder.taken_from), now_unix_us, is_in_use);
+                self.store(name);
             }
             return NameUse::Held;
         }
@@ -96,20 +112,56 @@ impl NameHolders {
             return NameUse::Taken;
         }
         self.hold(name, (principal, Some(holder.principal)), now_unix_us, is_in_use);
+        self.store(name);
         NameUse::Held
+    }
+
+    /// The changes since the last call, to be stored.
+    pub(super) fn take_changes(&mut self) -> Vec<StoreChange> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Returns the previous holder of a name that was taken over, once: the caller announces the takeover.
     pub(super) fn take_unannounced(&mut self, name: &str) -> Option<PrincipalNumber> {
-        self.by_name.get_mut(name)?.taken_from.take()
+        let holder = self.by_name.get_mut(name)?;
+        let from = holder.taken_from.take()?;
+        // Otherwise it would be announced again after a restart.
+        holder.stored_unix_us = None;
+        self.store(name);
+        Some(from)
     }
 
-    /// Restores a name from a stored session. The newest use counts.
-    pub(super) fn recover(&mut self, name: &str, principal: PrincipalNumber, used_unix_us: i64) {
-        let is_newer = self.by_name.get(name).is_none_or(|it| it.used_unix_us < used_unix_us);
-        if is_newer && self.by_name.len() < MAX_NAMES {
-            self.hold(name, (principal, None), used_unix_us, |_, _| false);
+    /// The names of a store, the one that was used the longest ago first.
+    pub(super) fn recovered(stored: &[StoredName]) -> Self {
+        let mut holders = NameHolders::default();
+        let surplus = stored.len().saturating_sub(MAX_NAMES);
+        for name in stored.iter().skip(surplus) {
+            let StoredName { agent_id, principal, used_unix_us, taken_from } = name;
+            let whose = (PrincipalNumber(*principal), taken_from.map(PrincipalNumber));
+            let used_at_the_latest = used_unix_us.saturating_add(STORED_EVERY_US);
+            holders.hold(agent_id, whose, used_at_the_latest, |_, _| false);
+            if let Some(holder) = holders.by_name.get_mut(agent_id) {
+                holder.stored_unix_us = Some(*used_unix_us);
+            }
         }
+        holders
+    }
+
+    /// Notes that a name must be stored, unless that was done a moment ago.
+    fn store(&mut self, name: &str) {
+        let Some(holder) = self.by_name.get_mut(name) else { return };
+        let used_unix_us = holder.used_unix_us;
+        let is_stored = |stored: i64| used_unix_us.saturating_sub(stored) < STORED_EVERY_US;
+        if holder.stored_unix_us.is_some_and(is_stored) {
+            return;
+        }
+        holder.stored_unix_us = Some(used_unix_us);
+        self.changes.push(StoreChange::NameHeld(StoredName {
+            agent_id: name.to_owned(),
+            principal: holder.principal.0,
+            used_unix_us,
+            taken_from: holder.taken_from.map(|from| from.0),
+        }));
     }
 
     /// The principal that holds a name.
@@ -125,10 +177,14 @@ impl NameHolders {
         used_unix_us: i64,
         is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) {
-        self.remove_name(name);
+        let before = self
+            .remove_name(name)
+            .filter(|before| (before.principal, before.taken_from) == (principal, taken_from));
         let names = self.by_principal.entry(principal).or_default();
         names.insert((used_unix_us, name.to_owned()));
-        let holder = NameHolder { principal, used_unix_us, taken_from, is_released: false };
+        let stored_unix_us = before.and_then(|before| before.stored_unix_us);
+        let holder =
+            NameHolder { principal, used_unix_us, stored_unix_us, taken_from, is_released: false };
         self.by_name.insert(name.to_owned(), holder);
         if names.len() > MAX_NAMES_OF_PRINCIPAL {
             // The limit is at least as large as the number of running sessions, so a name that is not in use is
@@ -144,8 +200,8 @@ impl NameHolders {
         }
     }
 
-    fn remove_name(&mut self, name: &str) {
-        let Some(holder) = self.by_name.remove(name) else { return };
+    fn remove_name(&mut self, name: &str) -> Option<NameHolder> {
+        let holder = self.by_name.remove(name)?;
         let key = (holder.used_unix_us, name.to_owned());
         self.released.remove(&key);
         if let Some(names) = self.by_principal.get_mut(&holder.principal) {
@@ -154,6 +210,29 @@ impl NameHolders {
                 self.by_principal.remove(&holder.principal);
             }
         }
+        Some(holder)
+    }
+
+    fn forget(&mut self, name: &str) {
+        if self.remove_name(name).is_some_and(|holder| holder.stored_unix_us.is_some()) {
+            self.changes.push(StoreChange::NameForgotten { agent_id: name.to_owned() });
+        }
+    }
+
+    /// Forgets a name of the principal that holds the most, if it holds more than the one that wants a name.
+    /// Returns whether there was one.
+    fn forget_one_of_most(
+        &mut self,
+        wanted_by: PrincipalNumber,
+        is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
+    ) -> bool {
+        let own = self.by_principal.get(&wanted_by).map_or(0, BTreeSet::len);
+        let most = self.by_principal.iter().max_by_key(|(_, names)| names.len());
+        let Some((&principal, names)) = most.filter(|(_, names)| names.len() > own + 1) else {
+            return false;
+        };
+        let oldest = names.iter().find(|(_, name)| !is_in_use(name, principal)).cloned();
+        oldest.map(|(_, name)| self.forget(&name)).is_some()
     }
 
     /// Forgets one name that nobody holds any more. Returns whether there was one.
@@ -161,7 +240,7 @@ impl NameHolders {
         let held = || self.by_principal.values().filter_map(BTreeSet::first).min().cloned();
         let is_over = |(used, _): &(i64, String)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US;
         let free = self.released.first().cloned().or_else(|| held().filter(is_over));
-        free.map(|(_, name)| self.remove_name(&name)).is_some()
+        free.map(|(_, name)| self.forget(&name)).is_some()
     }
 }
 
@@ -263,16 +342,14 @@ mod tests {
     fn names_in_all_are_bounded_and_those_that_nobody_holds_go_first() {
         let mut holders = NameHolders::default();
         for number in 0..65_536_i64 {
-            holders.recover(
-                &format!("bot{number}"),
-                PrincipalNumber(number.unsigned_abs() % 128),
-                number,
-            );
+            let name = format!("bot{number}");
+            let principal = PrincipalNumber(number.unsigned_abs() % 128);
+            holders.use_name((&name, NameClaim::OrFree), principal, number, |_, _| false);
         }
-        let used =
-            holders
-                .use_name(("one", NameClaim::OrFree), PrincipalNumber(999), 70_000, |_, _| false);
-        assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are held");
+        let in_use = |_: &str, _| true;
+        let claim = ("one", NameClaim::OrFree);
+        let used = holders.use_name(claim, PrincipalNumber(999), 70_000, in_use);
+        assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are used");
         let claim = ("bot0", NameClaim::OrFree);
         holders.use_name(claim, PrincipalNumber(0), 2_000_000, |_, _| false);
         let used = holders.use_name(
@@ -289,10 +366,64 @@ mod tests {
     }
 
     #[test]
-    fn stored_sessions_say_who_held_a_name_last() {
+    fn whoever_holds_few_names_gets_one_from_whoever_holds_the_most() {
         let mut holders = NameHolders::default();
-        holders.recover("photos", PrincipalNumber(1), DAY_US);
-        holders.recover("photos", PrincipalNumber(2), 0);
-        assert_eq!(holders.holder("photos"), Some(PrincipalNumber(1)));
+        let mut use_name = |name: &str, principal: u64| {
+            let claim = (name, NameClaim::OrFree);
+            holders.use_name(claim, PrincipalNumber(principal), 5, |name, _| name == "bot0")
+        };
+        for number in 0..MAX_NAMES {
+            // One has half a share more than all others.
+            let principal = if number < 1024 { 1 } else { 2 + number as u64 / 700 };
+            assert_eq!(use_name(&format!("bot{number}"), principal), NameUse::Held);
+        }
+        assert_eq!(use_name("mine", 999), NameUse::Held);
+        assert_eq!(holders.by_name.len(), MAX_NAMES);
+        assert_eq!(holders.by_principal[&PrincipalNumber(1)].len(), 1023);
+        assert_eq!(holders.holder("bot0"), Some(PrincipalNumber(1)), "it is in use");
+        let gone = holders.take_changes().into_iter().filter(|change| {
+            matches!(change, StoreChange::NameForgotten { agent_id } if agent_id == "bot1")
+        });
+        assert_eq!(gone.count(), 1, "and that is stored");
+    }
+
+    /// What a store has after these changes.
+    fn stored(changes: Vec<StoreChange>) -> Vec<StoredName> {
+        let mut stored: HashMap<String, StoredName> = HashMap::new();
+        for change in changes {
+            match change {
+                StoreChange::NameHeld(name) => drop(stored.insert(name.agent_id.clone(), name)),
+                StoreChange::NameForgotten { agent_id } => drop(stored.remove(&agent_id)),
+                other => panic!("{other:?}"),
+            }
+        }
+        let mut stored: Vec<_> = stored.into_values().collect();
+        stored.sort_by_key(|name| name.used_unix_us);
+        stored
+    }
+
+    #[test]
+    fn a_restart_frees_no_name_and_forgets_no_takeover() {
+        let mut holders = NameHolders::default();
+        use_name(&mut holders, PrincipalNumber(1), 0);
+        use_name(&mut holders, PrincipalNumber(1), STORED_EVERY_US - 1);
+        let changes = holders.take_changes();
+        assert_eq!(changes.len(), 1, "not every use is stored");
+        let mut after = NameHolders::recovered(&stored(changes));
+        let week = 7 * DAY_US;
+        let used = use_name(&mut after, PrincipalNumber(2), STORED_EVERY_US - 1 + week);
+        assert_eq!(used, NameUse::Taken, "it is held for a week after its last use");
+        let used = use_name(&mut after, PrincipalNumber(2), STORED_EVERY_US + 1 + week);
+        assert_eq!(used, NameUse::Held);
+        let mut changes = after.take_changes();
+        let mut again = NameHolders::recovered(&stored(changes.clone()));
+        assert_eq!(
+            again.take_unannounced("photos"),
+            Some(PrincipalNumber(1)),
+            "it is never silent"
+        );
+        changes.extend(again.take_changes());
+        let mut last = NameHolders::recovered(&stored(changes));
+        assert_eq!(last.take_unannounced("photos"), None, "and told once");
     }
 }

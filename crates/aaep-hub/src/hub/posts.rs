@@ -153,6 +153,27 @@ impl AgentPosts {
     fn of(&self, principal: PrincipalNumber) -> usize {
         self.0.values().filter(|post| post.principal == principal).count()
     }
+
+    /// Makes room for another post of a principal, if it is within its share: of the principal with the most
+    /// posts, the agent that was seen the longest ago gives way. Returns whether there is room.
+    fn make_room(&mut self, principal: PrincipalNumber) -> bool {
+        let own = self.of(principal);
+        if own >= MAX_POSTS_PER_PRINCIPAL {
+            return false;
+        }
+        if self.0.len() < MAX_POSTS {
+            return true;
+        }
+        let mut counts: BTreeMap<PrincipalNumber, usize> = BTreeMap::new();
+        for post in self.0.values() {
+            *counts.entry(post.principal).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        let Some((most, _)) = most.filter(|(_, count)| *count > own + 1) else { return false };
+        let away = self.0.iter().filter(|(_, it)| it.principal == most && it.connection.is_none());
+        let oldest = away.min_by_key(|(_, post)| post.seen_us).map(|(name, _)| name.clone());
+        oldest.and_then(|name| self.0.remove(&name)).is_some()
+    }
 }
 
 impl EngineOwner {
@@ -172,6 +193,11 @@ impl EngineOwner {
         self.posts.0.retain(|_, post| {
             post.connection.is_some() || post.seen_us.saturating_add(POST_US) > now_us
         });
+        let is_new = self.posts.0.get(agent_id).is_none_or(|post| post.principal != principal);
+        // A name costs nothing until there is room for its agent.
+        if is_new && !self.posts.make_room(principal) {
+            return false;
+        }
         // No session announces this, so nobody would hear that a name changed hands.
         if self.speak_as(who, principal, (agent_id, NameClaim::OwnOrNew)).is_err() {
             return false;
@@ -180,17 +206,13 @@ impl EngineOwner {
             post.accepts = accepts;
             post.seen_us = now_us;
             post.connection = connection.or(post.connection);
-        } else if self.posts.0.len() < MAX_POSTS
-            && self.posts.of(principal) < MAX_POSTS_PER_PRINCIPAL
-        {
+        } else {
             let waiting = VecDeque::new();
             let (last, poller, seen_us) = (0, None, now_us);
             let tags = who.agent_tags(agent_id);
             let post =
                 AgentPost { principal, tags, accepts, last, waiting, connection, poller, seen_us };
             self.posts.0.insert(agent_id.to_owned(), post);
-        } else {
-            return false;
         }
         if let Some(connection) = connection {
             self.deliver_waiting(agent_id, connection);

@@ -10,10 +10,7 @@ use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
-use crate::store::{MAX_PAGE_ROWS, ReadError, StoreChange};
-
-/// How many stored sessions are examined after a start to restore the holders of names.
-const MAX_SESSIONS_LOOKED_AT: usize = 16_384;
+use crate::store::StoreChange;
 
 impl EngineOwner {
     /// Lets a principal speak under a name: from now on it holds the name, unless another principal does.
@@ -44,7 +41,9 @@ impl EngineOwner {
         let is_in_use = |name: &str, holder: PrincipalNumber| {
             engine.speaks_as(holder, name) || posts.is_present(name, holder, now.monotonic_us)
         };
-        match self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use) {
+        let used = self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use);
+        self.batch.changes.extend(self.holders.take_changes());
+        match used {
             NameUse::Held => Ok(()),
             NameUse::Taken => Err(Refused::NameTaken),
             NameUse::TooMany => Err(Refused::TooManyNames),
@@ -60,6 +59,7 @@ impl EngineOwner {
         to: PrincipalNumber,
     ) {
         let Some(from) = self.holders.take_unannounced(agent_id) else { return };
+        self.batch.changes.extend(self.holders.take_changes());
         let name = |number| self.principals.name(number).unwrap_or("unknown").to_owned();
         let (from, to) = (name(from), name(to));
         let entry = Entry {
@@ -78,31 +78,5 @@ impl EngineOwner {
         );
         let input = EngineInput::Announce { session_id: session_id.clone(), words };
         self.handle(input, None);
-    }
-
-    /// After a start: restores the holders of names from the stored sessions. For running sessions, this
-    /// includes every agent that speaks in them.
-    pub(super) fn recover_holders(&mut self) -> Result<(), ReadError> {
-        let mut seen = 0;
-        while seen < MAX_SESSIONS_LOOKED_AT {
-            let page = self.reader.sessions(seen, MAX_PAGE_ROWS)?;
-            seen += page.len();
-            let is_last = page.is_empty();
-            for session in page {
-                let (whose, used) = (session.principal, session.last_unix_us);
-                self.holders.recover(
-                    &self.agent_of(&session).agent_id,
-                    PrincipalNumber(whose),
-                    used,
-                );
-                for agent_id in self.engine.speakers(&session.session_id) {
-                    self.holders.recover(agent_id, PrincipalNumber(whose), used);
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::store::change::StoreChange;
 use crate::store::error::CommitError;
 use crate::store::event_ids::NewestIds;
 use crate::store::fault::StoreFault;
+use crate::store::held_names;
 use crate::store::reader::session_of;
 use crate::store::session::{EventChunk, EventFacts, StoredSession};
 use crate::store::sweep::is_before;
@@ -82,6 +83,8 @@ fn apply_one(
             transaction.open_table(PRINCIPALS)?.insert(key, name.as_str())?;
             Ok(())
         }
+        StoreChange::NameHeld(name) => held_names::put(transaction, name),
+        StoreChange::NameForgotten { agent_id } => held_names::remove(transaction, agent_id),
         StoreChange::Answered { agent, idempotency_key, unix_us, answer } => {
             let key = answer_key(*agent, idempotency_key);
             if answer.is_empty() {

@@ -20,8 +20,8 @@ use crate::store::log;
 use crate::store::reader::Reader;
 use crate::store::table::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, ENDED,
-    EVENT_ID_RUNS, EVENTS, META, PRINCIPALS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SETTLED_BY_AGE,
-    SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, SETTLED_OF_SESSION, SUBSCRIPTIONS,
+    EVENT_ID_RUNS, EVENTS, HELD_NAMES, META, PRINCIPALS, RUNNING, SESSIONS, SET_ASIDE, SETTLED,
+    SETTLED_BY_AGE, SETTLED_COUNTS, SETTLED_OF_PRINCIPAL, SETTLED_OF_SESSION, SUBSCRIPTIONS,
 };
 use crate::store::{ReadError, Store};
 
@@ -52,6 +52,7 @@ macro_rules! each_table {
         $call(SUBSCRIPTIONS, $($argument),*)?;
         $call(AGENTS, $($argument),*)?;
         $call(PRINCIPALS, $($argument),*)?;
+        $call(HELD_NAMES, $($argument),*)?;
         $call(ANSWERS, $($argument),*)?;
         $call(ANSWERS_BY_AGE, $($argument),*)?;
         $call(AUDIT_WAITING, $($argument),*)?;
@@ -60,7 +61,16 @@ macro_rules! each_table {
         $call(SET_ASIDE, $($argument),*)?;
     };
 }
-use each_table;
+pub(in crate::store) use each_table;
+
+/// Whether these bytes have the width that the types of a table want.
+pub(in crate::store) fn is_fitting<K: Key + 'static, V: Value + 'static>(
+    key: &[u8],
+    value: &[u8],
+) -> bool {
+    let is_wide = |width: Option<usize>, bytes: &[u8]| width.is_none_or(|it| it == bytes.len());
+    is_wide(K::fixed_width(), key) && is_wide(V::fixed_width(), value)
+}
 
 impl Reader {
     /// Writes a snapshot of the store into a file, from the beginning of the file.

@@ -11,6 +11,7 @@ use crate::audit::Entry;
 use crate::bounds::{
     MAX_ANSWER_BYTES, MAX_CHANGES, MAX_JSON_BYTES, MAX_NAME_BYTES, MAX_TERMS_BYTES,
 };
+use crate::store::held_names::StoredName;
 
 /// The time of an ask, by the machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,13 @@ pub enum StoreChange {
         /// The name.
         name: String,
     },
+    /// A principal speaks under an agent name.
+    NameHeld(StoredName),
+    /// A name is forgotten: whoever uses it next is the first.
+    NameForgotten {
+        /// The name.
+        agent_id: String,
+    },
     /// The answer that an agent got, so that the same request gets the same answer again. It does not belong to
     /// a session, so it must not contain a person's words.
     Answered {
@@ -157,7 +165,10 @@ fn bounded(change: &StoreChange) -> Vec<(&'static str, usize, usize)> {
         StoreChange::AskSettled { resolution, .. } => {
             vec![("a resolution", resolution.len(), MAX_JSON_BYTES)]
         }
-        StoreChange::Agent { name, .. } | StoreChange::Principal { name, .. } => {
+        StoreChange::Agent { name, .. }
+        | StoreChange::Principal { name, .. }
+        | StoreChange::NameHeld(StoredName { agent_id: name, .. })
+        | StoreChange::NameForgotten { agent_id: name } => {
             vec![("a name", name.len(), MAX_NAME_BYTES)]
         }
         StoreChange::Answered { idempotency_key, answer, .. } => vec![

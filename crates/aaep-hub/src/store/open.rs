@@ -23,10 +23,13 @@ use crate::store::recover::{RecoveredStore, counters, recover};
 use crate::store::table::{
     AUDIT_WAITING, FORMAT, META, SyncedAudit, create_all, give_id, is_incomplete, store_id,
 };
-use crate::store::{Retention, Store, event_ids, set_aside, settled_shares, spare};
+use crate::store::{Retention, Store, event_ids, held_names, set_aside, settled_shares, spare};
 
 /// The row that contains the format.
 const FORMAT_KEY: &str = "format";
+
+/// The first format that stores who holds which name.
+const FORMAT_WITH_HELD_NAMES: u32 = 6;
 
 /// The first format with runs of event ids.
 const FORMAT_WITH_EVENT_ID_RUNS: u32 = 5;
@@ -229,6 +232,8 @@ fn inspect_first(folder: &Path, audit_path: &Path) -> Result<Option<StoreInspect
         let transaction = database.begin_read()?;
         match format(&transaction)? {
             Some(found) if found > FORMAT => Ok(Err(found)),
+            // It is read after it was upgraded.
+            Some(found) if found < FORMAT => Ok(Ok(None)),
             Some(_) => {
                 let found = found_in(&transaction, audit_path)?;
                 let meta = transaction.open_table(META)?;
@@ -283,6 +288,9 @@ fn upgrade_format(
                 }
                 if before.is_some_and(|before| before < FORMAT_WITH_SETTLED_SHARES) {
                     settled_shares::add_all(transaction)?;
+                }
+                if before.is_some_and(|before| before < FORMAT_WITH_HELD_NAMES) {
+                    held_names::add_all(transaction)?;
                 }
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;

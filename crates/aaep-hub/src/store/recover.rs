@@ -12,6 +12,7 @@ use redb::{ReadTransaction, ReadableTable};
 use crate::store::age::CountedTime;
 use crate::store::asks::{SettledAsk, StoredOpenAsk};
 use crate::store::fault::StoreFault;
+use crate::store::held_names::{self, StoredName};
 use crate::store::reader::{Reader, session_of};
 use crate::store::replay::Replay;
 use crate::store::session::StoredSession;
@@ -73,6 +74,8 @@ pub struct RecoveredStore {
     pub agents: Vec<(u64, String)>,
     /// Numbers and names of principals.
     pub principals: Vec<(u64, String)>,
+    /// Which principal used which agent name last, the one that was used the longest ago first.
+    pub held_names: Vec<StoredName>,
     /// The answers to agents, the oldest first.
     pub answers: Vec<StoredAnswer>,
     /// The order of the next event. It was never used before, whatever was deleted since.
@@ -115,6 +118,7 @@ pub(super) fn recover(transaction: &ReadTransaction) -> Result<RecoveredStore, S
         subscriptions: recover_subscriptions(transaction, &mut damaged)?,
         agents: names(&transaction.open_table(AGENTS)?)?,
         principals: names(&transaction.open_table(PRINCIPALS)?)?,
+        held_names: held_names::recover(transaction, &mut damaged)?,
         answers: recover_answers(transaction, &mut damaged)?,
         next_order: counters(&transaction.open_table(META)?)?.next_order,
         notes: Vec::new(),
@@ -124,7 +128,7 @@ pub(super) fn recover(transaction: &ReadTransaction) -> Result<RecoveredStore, S
 }
 
 /// Returns what was read from a row; `None` if the row is not valid, and then notes it.
-fn read_or_note<T>(
+pub(super) fn read_or_note<T>(
     damaged: &mut Vec<DamagedRow>,
     (table, key, row): (&'static str, &[u8], &[u8]),
     read: Result<T, StoreFault>,

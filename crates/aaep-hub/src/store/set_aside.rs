@@ -11,7 +11,7 @@ use crate::store::apply::end_session;
 use crate::store::fault::StoreFault;
 use crate::store::recover::DamagedRow;
 use crate::store::table::{
-    ANSWERS, ASKS, ENDED, EVENTS, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
+    ANSWERS, ASKS, ENDED, EVENTS, HELD_NAMES, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
     StoreCounters,
 };
 use crate::store::{DamagedEvents, RecoveredStore, Store};
@@ -84,7 +84,7 @@ pub(super) fn entries(notes: &[String], unix_us: i64) -> Vec<Entry> {
     notes.iter().map(entry).collect()
 }
 
-fn keep(
+pub(super) fn keep(
     transaction: &WriteTransaction,
     table: &str,
     key: &[u8],
@@ -95,7 +95,10 @@ fn keep(
     Ok(())
 }
 
-fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), StoreFault> {
+pub(super) fn move_row(
+    transaction: &WriteTransaction,
+    damaged: &DamagedRow,
+) -> Result<(), StoreFault> {
     let DamagedRow { table, key, row } = damaged;
     keep(transaction, table, key, row)?;
     if *table == "answers" {
@@ -108,6 +111,7 @@ fn move_row(transaction: &WriteTransaction, damaged: &DamagedRow) -> Result<(), 
         "asks" => ASKS,
         "settled" => SETTLED,
         "subscriptions" => SUBSCRIPTIONS,
+        "held names" => HELD_NAMES,
         _ => return Ok(()),
     };
     transaction.open_table(of_table)?.remove(text)?;

@@ -12,8 +12,9 @@ use crate::store::journal::StoreId;
 
 /// The current format. A store with a larger format is refused; smaller ones are upgraded: 1 had no journal; 2
 /// did not store when the time of an ask was stored, and had no counted time; 3 had no index of event ids and
-/// did not count settled asks by principal; 4 had a row for each event in that index.
-pub(crate) const FORMAT: u32 = 5;
+/// did not count settled asks by principal; 4 had a row for each event in that index; 5 did not store who holds
+/// which name.
+pub(crate) const FORMAT: u32 = 6;
 
 /// Single values: the format, the counters, how much of the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -52,6 +53,8 @@ pub(crate) const SUBSCRIPTIONS: TableDefinition<&str, &[u8]> =
 pub(crate) const AGENTS: TableDefinition<u64, &str> = TableDefinition::new("agents");
 /// Number to name.
 pub(crate) const PRINCIPALS: TableDefinition<u64, &str> = TableDefinition::new("principals");
+/// Agent name to the principal that used it last, and when.
+pub(crate) const HELD_NAMES: TableDefinition<&str, &[u8]> = TableDefinition::new("held names");
 /// Agent and idempotency key to answer.
 pub(crate) const ANSWERS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("answers");
 /// Age to agent and idempotency key, oldest first.
@@ -85,6 +88,7 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), StoreFaul
     transaction.open_table(SUBSCRIPTIONS)?;
     transaction.open_table(AGENTS)?;
     transaction.open_table(PRINCIPALS)?;
+    transaction.open_table(HELD_NAMES)?;
     transaction.open_table(ANSWERS)?;
     transaction.open_table(ANSWERS_BY_AGE)?;
     transaction.open_table(AUDIT_WAITING)?;

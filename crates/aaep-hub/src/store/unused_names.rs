@@ -6,12 +6,16 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::store::fault::StoreFault;
 use crate::store::table::{
-    ANSWERS, PRINCIPALS, RowReader, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS,
+    ANSWERS, HELD_NAMES, PRINCIPALS, RowReader, SESSIONS, SETTLED_COUNTS, SUBSCRIPTIONS,
 };
 
-/// Forgets unused principals and returns their numbers. The highest number stays, so that no number is used
+/// Forgets unused principals and returns their numbers. A principal that used an agent name since this time is
+/// not unused. The highest number stays, so that no number is used
 /// twice.
-pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, StoreFault> {
+pub(super) fn forget(
+    transaction: &WriteTransaction,
+    held_since_unix_us: i64,
+) -> Result<BTreeSet<u64>, StoreFault> {
     let mut used = BTreeSet::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let row = row?;
@@ -30,6 +34,15 @@ pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, St
     for row in transaction.open_table(SETTLED_COUNTS)?.iter()? {
         used.insert(row?.0.value());
     }
+    let mut held = transaction.open_table(HELD_NAMES)?;
+    for row in held.iter()? {
+        let row = row?;
+        let mut row = RowReader::new(row.1.value(), "held names");
+        let (principal, used_unix_us) = (row.number()?, row.moment()?);
+        if used_unix_us >= held_since_unix_us {
+            used.insert(principal);
+        }
+    }
     let mut principals = transaction.open_table(PRINCIPALS)?;
     used.extend(principals.last()?.map(|(number, _)| number.value()));
     let mut unused = BTreeSet::new();
@@ -42,5 +55,9 @@ pub(super) fn forget(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, St
     for number in &unused {
         principals.remove(number)?;
     }
+    held.retain(|_, row| {
+        let principal = RowReader::new(row, "held names").number();
+        !principal.is_ok_and(|principal| unused.contains(&principal))
+    })?;
     Ok(unused)
 }

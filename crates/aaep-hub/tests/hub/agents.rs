@@ -7,8 +7,8 @@ use aaep_hub::hub::{HubError, MessageOutcome, NotInstructed};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Peer, Stream, confirmation, hub, me, progress, publish, read, reply, somebody_else, started,
-    subscribe, try_publish,
+    Peer, Stream, confirmation, event, hub, hub_in, me, progress, publish, read, reply,
+    somebody_else, started, subscribe, try_publish,
 };
 
 const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
@@ -165,6 +165,60 @@ async fn nobody_takes_the_name_or_the_post_of_an_agent() {
         .expect("accepted");
     let told = hub.tell(&subscriber, prompt(&accepted.subscription_id)).await.expect("answered");
     assert_eq!(told, MessageOutcome::NotInstructed(NotInstructed::NotAllowed));
+}
+
+/// Whether anyone speaks under the name or only declared it, and whether anything of that is still stored.
+#[tokio::test]
+async fn a_restart_frees_no_name_however_its_holder_used_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let named = |mut event: aaep::Object, name: &str| {
+        event["producer"]["agent_id"] = name.into();
+        event
+    };
+    let done = |session: &str| {
+        event("session.completed", Some(session), &json!({ "summary_normal": "Done." }))
+    };
+    hub.declare(&me(), "declared", vec![Accepts::Prompt]).await.expect("declared");
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, named(progress("sess_one", "Half."), "second")).await;
+    publish(&hub, done("sess_one")).await;
+    publish(&hub, named(started("sess_two"), "deleted")).await;
+    publish(&hub, named(done("sess_two"), "deleted")).await;
+    let two = aaep::SessionId::parse("sess_two").expect("an id");
+    hub.delete_session(&me(), &two).await.expect("answered").expect("deleted");
+    hub.stop().await;
+    drop(hub);
+
+    let hub = hub_in(folder.path());
+    for name in ["declared", "second", "deleted", "builder"] {
+        let other = named(started(&format!("sess_{name}")), name);
+        let refused = try_publish(&hub, &somebody_else(), other).await.expect_err("it is held");
+        assert_eq!(refused.code(), "name_taken", "{name}");
+        publish(&hub, named(started(&format!("sess_own_{name}")), name)).await;
+    }
+    hub.stop().await;
+}
+
+#[tokio::test]
+async fn agents_of_some_principals_leave_room_for_those_of_another() {
+    let hub = hub();
+    let principal = |number: usize| aaep_hub::access::Principal {
+        id: format!("token {number}"),
+        ..somebody_else()
+    };
+    let accepts = || vec![Accepts::Prompt];
+    for number in 0..8 {
+        let who = principal(number);
+        for post in 0..128 {
+            let name = format!("bot{number}x{post}");
+            hub.declare(&who, &name, accepts()).await.expect("within its share");
+        }
+        assert!(hub.declare(&who, "one_more", accepts()).await.is_err(), "it has its share");
+    }
+    hub.declare(&me(), "builder", accepts()).await.expect("there is always room");
+    // What was refused cost no name.
+    hub.declare(&me(), "one_more", accepts()).await.expect("nobody has it");
 }
 
 /// Whoever fills the post of an agent leaves room for others there, and a cancel always gets through.

@@ -1,8 +1,9 @@
 //! Stores of versions before, as these left them when they were killed, are taken on.
 //!
-//! `tests/stores/format-2` and `format-4` were each written by the last version with that format: a session that ended
-//! with an accepted question and was published under an idempotency key; and, in the journal alone, a running session
-//! with a question that is open.
+//! The folders of `tests/stores` were each written by the last version with that format: a session that ended with an
+//! accepted question and was published under an idempotency key; and, in the journal alone, a running session with a
+//! question that is open. From format 5 on, and in format 3, `pack_a_store_of_this_version` wrote them, with a second
+//! agent in the session that ended.
 //! Each file is packed: its length, then for each 64 bytes that are not all zero where they are, how many, and the bytes.
 
 use std::fs;
@@ -14,7 +15,10 @@ use aaep::extension::{DecidedBy, Outcome};
 use aaep_hub::audit;
 use aaep_hub::store::{Retention, Store};
 
-use crate::support::{hub_in, me, progress, publish, started, token, try_publish};
+use crate::support::{
+    Stream, confirmation, event, hub_in, me, progress, publish, reply, started, subscribe, token,
+    try_publish,
+};
 
 fn unpack(from: &Path, to: &Path) {
     let packed = fs::read(from).expect("a packed file");
@@ -46,8 +50,38 @@ async fn a_store_without_journal_times_opens_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_store_of_the_version_before_opens_and_goes_on() {
+async fn a_store_without_an_index_of_event_ids_opens_and_goes_on() {
+    opens_and_goes_on(3).await;
+}
+
+#[tokio::test]
+async fn a_store_with_a_row_for_each_event_id_opens_and_goes_on() {
     opens_and_goes_on(4).await;
+}
+
+#[tokio::test]
+async fn a_store_of_the_version_before_opens_and_goes_on() {
+    opens_and_goes_on(5).await;
+}
+
+/// Earlier versions did not store who holds a name, but their events say who spoke.
+#[tokio::test]
+async fn names_in_a_store_of_a_version_before_are_held() {
+    let principals = |format: u32| {
+        let folder = unpacked(format);
+        let (_, recovered) = Store::open(folder.path(), Retention::default()).expect("a store");
+        let name = |wanted: &str| {
+            let mut held = recovered.held_names.iter().filter(|it| it.agent_id == wanted);
+            let principal = held.next().map(|it| it.principal);
+            recovered.principals.iter().find(|it| Some(it.0) == principal).map(|it| it.1.clone())
+        };
+        (name("builder"), name("helper"))
+    };
+    let local = || Some("local".to_owned());
+    assert_eq!(principals(2), (local(), None));
+    assert_eq!(principals(3), (local(), local()));
+    assert_eq!(principals(4), (local(), None));
+    assert_eq!(principals(5), (local(), local()));
 }
 
 async fn opens_and_goes_on(format: u32) {
@@ -105,4 +139,56 @@ fn every_event_is_found_by_its_id(folder: &Path) {
             assert_eq!(found, Some(event.order));
         }
     }
+}
+
+/// The opposite of `unpack`.
+fn pack(from: &Path, to: &Path) {
+    let bytes = fs::read(from).expect("a file");
+    let mut packed = (bytes.len() as u64).to_le_bytes().to_vec();
+    for (number, block) in bytes.chunks(64).enumerate() {
+        if block.iter().any(|byte| *byte != 0) {
+            let at = u32::try_from(number * 64).expect("small");
+            packed.extend(at.to_le_bytes());
+            packed.push(u8::try_from(block.len()).expect("at most 64"));
+            packed.extend(block);
+        }
+    }
+    fs::write(to, packed).expect("written");
+}
+
+/// Writes a sample for later versions: run it with the last version that has a format.
+#[tokio::test]
+#[ignore = "writes files: AAEP_PACK_STORE says into which folder"]
+async fn pack_a_store_of_this_version() {
+    let to = std::env::var("AAEP_PACK_STORE").expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let subscription = subscribe(&hub, serde_json::json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    let began = hub.publish(&me(), vec![started("sess_old")], Some("old-key".to_owned())).await;
+    began.expect("answered")[0].as_ref().expect("taken");
+    let mut second = progress("sess_old", "A second agent works on it.");
+    second["producer"]["agent_id"] = "helper".into();
+    publish(&hub, second).await;
+    publish(&hub, confirmation("sess_old", "rpl_settled")).await;
+    stream.next_of("awaiting.confirmation");
+    reply(&hub, &me(), &subscription, "rpl_settled", "accept").await;
+    let done = serde_json::json!({ "summary_normal": "Done." });
+    publish(&hub, event("session.completed", Some("sess_old"), &done)).await;
+    hub.stop().await;
+    drop((hub, stream));
+
+    let hub = hub_in(folder.path());
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_running")).await;
+    for text in ["One.", "Two.", "Three."] {
+        publish(&hub, progress("sess_running", text)).await;
+    }
+    publish(&hub, confirmation("sess_running", "rpl_open")).await;
+    stream.next_of("awaiting.confirmation");
+    // As a kill leaves it.
+    for file in ["store.redb", "store.journal", "audit.jsonl"] {
+        pack(&folder.path().join(file), &Path::new(&to).join(format!("{file}.packed")));
+    }
+    hub.stop().await;
 }

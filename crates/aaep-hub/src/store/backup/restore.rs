@@ -13,13 +13,16 @@ use sha2::{Digest, Sha256};
 
 use super::{
     AGENTS, ANSWERS, ANSWERS_BY_AGE, ASKS, AUDIT_DETAILS, AUDIT_LOG, AUDIT_OF_SESSION,
-    AUDIT_WAITING, BEGINNING, END, ENDED, EVENTS, META, PRINCIPALS, ROW, RUNNING, SESSIONS,
-    SET_ASIDE, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, SUBSCRIPTIONS, TABLE, each_table,
+    AUDIT_WAITING, BEGINNING, END, ENDED, EVENTS, HELD_NAMES, META, PRINCIPALS, ROW, RUNNING,
+    SESSIONS, SET_ASIDE, SETTLED, SETTLED_BY_AGE, SETTLED_OF_SESSION, SUBSCRIPTIONS, TABLE,
+    each_table, is_fitting,
 };
 use crate::audit::verify;
 use crate::store::fault::StoreFault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
-use crate::store::{CommitError, OpenError, Retention, Store, event_ids, settled_shares};
+use crate::store::{
+    CommitError, OpenError, Retention, Store, event_ids, held_names, settled_shares,
+};
 
 /// How many bytes of rows are stored at a time.
 const GROUP_BYTES: usize = 8 << 20;
@@ -155,6 +158,8 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
     let (_, indexed) = store.shared.write(|transaction| {
         event_ids::add_all(transaction)?;
         settled_shares::add_all(transaction)?;
+        // A backup of an earlier version has no names.
+        held_names::add_all(transaction)?;
         Ok(Durability::Immediate)
     });
     indexed?;
@@ -275,8 +280,7 @@ fn fill_table<K: Key + 'static, V: Value + 'static>(
         if name == META.name() && is_store_specific(key) {
             continue;
         }
-        let is_wide = |width: Option<usize>, bytes: &[u8]| width.is_none_or(|it| it == bytes.len());
-        if !is_wide(K::fixed_width(), key) || !is_wide(V::fixed_width(), value) {
+        if !is_fitting::<K, V>(key, value) {
             return Err(StoreFault::row("a backup"));
         }
         table.insert(K::from_bytes(key), V::from_bytes(value))?;

@@ -7,6 +7,7 @@ use crate::audit::{ChainHead, Hash};
 use crate::store::asks;
 use crate::store::change::StoreChange;
 use crate::store::fault::StoreFault;
+use crate::store::held_names::StoredName;
 use crate::store::log::PreparedEntry;
 use crate::store::table::{RowReader, parse};
 
@@ -169,6 +170,17 @@ impl RecordWriter {
                 self.text(session_id.as_str());
                 self.bytes(json);
             }
+            StoreChange::NameHeld(StoredName { agent_id, principal, used_unix_us, taken_from }) => {
+                self.0.push(12);
+                self.text(agent_id);
+                self.number(*principal);
+                self.moment(*used_unix_us);
+                self.number(taken_from.unwrap_or(0));
+            }
+            StoreChange::NameForgotten { agent_id } => {
+                self.0.push(13);
+                self.text(agent_id);
+            }
             StoreChange::Audit(_) => {}
         }
     }
@@ -229,6 +241,13 @@ fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
             answer: row.sized()?.into(),
         },
         [11] => StoreChange::SessionAbout { session_id: parsed(row)?, json: row.sized()?.into() },
+        [12] => StoreChange::NameHeld(StoredName {
+            agent_id: parsed(row)?,
+            principal: row.number()?,
+            used_unix_us: row.moment()?,
+            taken_from: Some(row.number()?).filter(|number| *number != 0),
+        }),
+        [13] => StoreChange::NameForgotten { agent_id: parsed(row)? },
         _ => return Err(StoreFault::row(JOURNAL)),
     })
 }
@@ -303,6 +322,19 @@ mod tests {
             StoreChange::Agent { key: 1, name: "Ägent".to_owned() },
             StoreChange::Principal { key: 2, name: String::new() },
             StoreChange::SessionAbout { session_id: session("a"), json: b"{}".as_slice().into() },
+            StoreChange::NameHeld(StoredName {
+                agent_id: "photos".to_owned(),
+                principal: 4,
+                used_unix_us: -3,
+                taken_from: Some(2),
+            }),
+            StoreChange::NameHeld(StoredName {
+                agent_id: "pay".to_owned(),
+                principal: 4,
+                used_unix_us: 3,
+                taken_from: None,
+            }),
+            StoreChange::NameForgotten { agent_id: "photos".to_owned() },
             StoreChange::Answered {
                 agent: 1,
                 idempotency_key: "key".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bounds::MAX_JSON_BYTES;
+use crate::store::StoredName;
 use crate::store::{
     CommitError, MAX_PAGE_BYTES, MAX_RECOVERED_EVENTS, StoredOpenAsk, StoredSubscription, apply,
     asks, table,
@@ -379,19 +380,29 @@ fn principals_to_which_nothing_refers_are_forgotten_when_there_are_many() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let name = |key: u64| StoreChange::Principal { key, name: format!("number {key}") };
-    // Principal 8 has a session.
-    let changes: Vec<_> = (1..=20).map(name).chain([event(0, "a")]).collect();
+    let held = |agent_id: &str, principal, used_unix_us| {
+        let agent_id = agent_id.to_owned();
+        StoreChange::NameHeld(StoredName { agent_id, principal, used_unix_us, taken_from: None })
+    };
+    // Principal 8 has a session, 10 holds a name, and 9 used one long ago.
+    let others = [event(0, "a"), held("old", 9, 99), held("new", 10, 100)];
+    let changes: Vec<_> = (1..=20).map(name).chain(others).collect();
     store.commit(&changes).expect("stored");
     drop(store);
     let (mut store, mut recovered) = open(folder.path());
-    store.forget_unused_principals(&mut recovered, 20).expect("done");
+    store.forget_unused_principals(&mut recovered, 20, 100).expect("done");
     assert_eq!(recovered.principals.len(), 20, "there are not many");
-    store.forget_unused_principals(&mut recovered, 19).expect("done");
+    store.forget_unused_principals(&mut recovered, 19, 100).expect("done");
     let numbers = |recovered: &RecoveredStore| -> Vec<u64> {
         recovered.principals.iter().map(|it| it.0).collect()
     };
-    assert_eq!(numbers(&recovered), [8, 20], "the last number is not given again");
+    let names = |recovered: &RecoveredStore| -> Vec<String> {
+        recovered.held_names.iter().map(|it| it.agent_id.clone()).collect()
+    };
+    assert_eq!(numbers(&recovered), [8, 10, 20], "the last number is not given again");
+    assert_eq!(names(&recovered), ["new"]);
     drop(store);
     let (_, recovered) = open(folder.path());
-    assert_eq!(numbers(&recovered), [8, 20]);
+    assert_eq!(numbers(&recovered), [8, 10, 20]);
+    assert_eq!(names(&recovered), ["new"]);
 }
