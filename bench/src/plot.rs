@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_nothing_or_of_what_is_no_number_has_no_broken_places() {
+    fn a_plot_without_points_or_with_invalid_numbers_is_still_well_formed() {
         let mut plot = plot();
         plot.lines[0].points = vec![(100.0, f64::INFINITY), (100.0, 0.0)];
         plot.lines[1].points.clear();

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_frame() {
+    fn an_invalid_frame_is_refused() {
         assert!(SubscriberWire::Stream.frame(b"wrong\r\n").is_err());
         assert!(SubscriberWire::WebSocket.frame(b"\x81\x82abcdef").is_err());
         assert!(SubscriberWire::WebSocket.frame(b"\x01\x00").is_err());

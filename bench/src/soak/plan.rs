@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_the_hub_is_no_step() {
+    fn an_event_of_the_hub_is_not_a_step() {
         assert_eq!(step_index("evt_7k2m"), None);
         assert_eq!(step_index("evt_soak12"), None);
         assert_eq!(session_number("sess_other3"), None);

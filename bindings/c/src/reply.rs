@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_no_answer() {
+    fn an_unclear_reply_is_refused() {
         for text in [
             "",
             "accept",

@@ -53,7 +53,7 @@ fn the_three_ends_of_a_session_are_told_apart() {
 }
 
 #[test]
-fn who_speaks_is_told_when_it_changes_and_only_then() {
+fn the_speaking_agent_is_named_only_when_it_changes() {
     let mut room = Room::quiet();
     for (agent, session, chunk) in [
         ("Weaver", "a", "One."),

@@ -275,7 +275,7 @@ fn what_was_stopped_or_only_shown_was_not_told_to_its_end() {
 }
 
 #[test]
-fn who_reads_on_to_the_end_later_has_been_told_all_of_it() {
+fn a_person_who_reads_on_to_the_end_later_was_told_the_whole_question() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
@@ -347,7 +347,7 @@ fn feedback_never_reaches_the_next_question() {
 }
 
 #[test]
-fn a_key_that_is_no_answer_says_so_and_answers_nothing() {
+fn a_key_without_an_answer_says_so_and_answers_nothing() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();

@@ -135,7 +135,7 @@ fn a_question_is_being_told_from_its_context_on_and_settled_with_it() {
 }
 
 #[test]
-fn who_hears_no_texts_hears_the_question_alone() {
+fn a_person_who_hears_no_texts_hears_only_the_question() {
     let mut room = Room::new(Preferences { sounds: false, ..Profile::Quiet.preferences() });
     room.hear(&text(REASON));
     room.ask(1, &confirmation("rpl_1"));

@@ -192,7 +192,7 @@ fn json_lines_have_each_part_with_its_language() {
 }
 
 #[test]
-fn who_asked_for_plain_lines_is_told_that_they_are_on() {
+fn a_person_who_asked_for_plain_lines_is_told_that_they_are_on() {
     let text = written(LineOptions { greets: true, ..LineOptions::default() }, &[]);
     assert!(text.starts_with("notice: Plain lines."), "{text}");
 }

@@ -108,7 +108,7 @@ fn lines_tell_everything_in_the_order_in_which_it_came() {
 }
 
 #[test]
-fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
+fn a_person_who_stops_a_long_answer_hears_the_next_event_at_once() {
     let mut room = Room::quiet();
     room.hear(&loom_says(&speech_of(10), false));
     room.report(DeviceReport::Began(room.id()));
@@ -136,7 +136,7 @@ fn who_stops_a_long_answer_hears_no_more_of_it_and_what_happens_then_at_once() {
 }
 
 #[test]
-fn an_end_that_waits_is_told_to_who_stops_what_is_being_said() {
+fn a_person_who_stops_speech_is_told_of_an_end_that_waited() {
     let mut room = Room::quiet();
     room.hear(&loom_says(&speech_of(10), true));
     room.hear(&completed("All 41 tests pass."));

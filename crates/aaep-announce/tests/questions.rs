@@ -243,7 +243,7 @@ fn too_many_questions_are_refused_and_the_person_is_told() {
 }
 
 #[test]
-fn who_answers_does_not_have_to_hear_the_rest_of_the_question() {
+fn a_person_who_answers_does_not_have_to_hear_the_rest_of_the_question() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
@@ -494,7 +494,7 @@ fn what_came_of_the_only_question_is_told_without_its_name() {
 }
 
 #[test]
-fn whose_time_changed_is_told_where_several_questions_wait() {
+fn with_several_pending_questions_the_one_whose_time_changed_is_named() {
     let mut room = Room::quiet();
     room.ask(1, &asks_to("Delete A.", "rpl_1"));
     room.ask(2, &asks_to("Delete B.", "rpl_2"));

@@ -41,7 +41,7 @@ fn said_at(heard: &[aaep_announce::RehearsedUtterance], words: &str) -> Duration
 }
 
 #[test]
-fn who_asks_and_what_is_told_of_both_within_five_seconds() {
+fn with_two_agents_the_asker_and_its_action_are_told_within_five_seconds() {
     for later in [Duration::ZERO, Duration::from_millis(900)] {
         let events = [(seconds(0), photos()), (later, push())];
         let heard = rehearse(&events, &Preferences::default(), 180).said;

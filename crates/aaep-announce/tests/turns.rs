@@ -218,7 +218,7 @@ fn nobody_is_told_at_length_what_is_long_past_while_others_go_on() {
 }
 
 #[test]
-fn whoever_is_being_read_is_heard_to_the_end_however_long_it_takes() {
+fn a_text_that_is_being_read_is_heard_to_the_end_however_long_it_takes() {
     let mut room = speech();
     let id = room.id();
     room.report(DeviceReport::Began(id));

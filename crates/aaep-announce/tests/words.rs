@@ -416,7 +416,7 @@ fn a_table_may_be_cut_between_and_within_its_lines() {
 }
 
 #[test]
-fn after_the_end_of_a_text_the_next_one_begins_anew() {
+fn an_open_code_block_ends_with_its_text() {
     let said = streamed(&[("```\nopen", PieceEnd::Completion), ("Prose.", PieceEnd::Completion)]);
     assert_eq!(said, ["code: open.", "Prose."]);
 }

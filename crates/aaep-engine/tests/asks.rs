@@ -93,7 +93,7 @@ fn a_reply_on_a_subscription_that_was_not_asked_does_not_count() {
 }
 
 #[test]
-fn someone_who_may_listen_but_not_answer_is_neither_asked_nor_heard() {
+fn a_principal_that_may_listen_but_not_answer_is_not_asked_and_its_replies_do_not_count() {
     let mut world = World::started();
     let outputs = world.request(5, false, everything(), None);
     let guest = granted(5, &outputs);
@@ -107,7 +107,7 @@ fn someone_who_may_listen_but_not_answer_is_neither_asked_nor_heard() {
 }
 
 #[test]
-fn someone_who_may_not_answer_cannot_renegotiate_into_being_asked() {
+fn a_principal_not_allowed_to_answer_cannot_renegotiate_into_being_asked() {
     let mut world = World::started();
     let outputs = world.request(5, false, json!({}), None);
     let guest = granted(5, &outputs);
@@ -120,7 +120,7 @@ fn someone_who_may_not_answer_cannot_renegotiate_into_being_asked() {
 }
 
 #[test]
-fn a_reply_at_the_very_deadline_is_too_late() {
+fn a_reply_exactly_at_the_deadline_is_too_late() {
     let (mut world, one, _) = asked();
     world.jump_us(30 * SECOND);
     let outputs = world.confirm(&one, "rpl_1", "accept");
@@ -387,7 +387,7 @@ fn answered_by(outputs: &[Output]) -> Option<AskAnswerer> {
 }
 
 #[test]
-fn the_engine_tells_who_is_asked_and_who_answered() {
+fn the_engine_names_the_subscribers_asked_and_the_one_that_answered() {
     let mut world = World::started();
     let two = world.listen(2, everything());
     for (ask, rule, is_automatic) in
@@ -469,7 +469,7 @@ fn the_principal_that_asked_may_not_answer() {
 }
 
 #[test]
-fn an_asker_that_listens_alone_is_not_someone_who_could_answer() {
+fn an_asker_that_is_the_only_subscriber_does_not_count_as_able_to_answer() {
     let mut world = World::started();
     world.listen(AGENT, everything());
     let outputs = world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));

@@ -78,7 +78,7 @@ fn silence_cannot_be_made_to_accept_anything_that_could_hurt() {
 }
 
 #[test]
-fn what_nobody_answered_lets_nothing_grave_pass() {
+fn an_unanswered_ask_lets_nothing_grave_pass() {
     let by_default = json!({ "action": "List the photos.", "default_decision": "accept" });
     // Nobody is there at all.
     let mut world = World::started();

@@ -19,7 +19,7 @@ fn expect_only_sess_2_and_one_gap(heard: &[Heard]) {
 }
 
 #[test]
-fn who_joins_hears_nothing_of_a_session_that_was_deleted() {
+fn a_new_subscriber_hears_nothing_of_a_session_that_was_deleted() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
         let mut world = World::started();
         world.listen(1, wishes.clone());
@@ -37,7 +37,7 @@ fn who_joins_hears_nothing_of_a_session_that_was_deleted() {
 }
 
 #[test]
-fn who_comes_back_hears_nothing_of_a_session_that_was_deleted_but_that_something_is_missing() {
+fn a_subscriber_that_reconnects_hears_of_a_gap_and_nothing_of_the_deleted_session() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
         let mut world = World::started();
         let one = world.listen(1, wishes);
@@ -59,7 +59,7 @@ fn who_comes_back_hears_nothing_of_a_session_that_was_deleted_but_that_something
 }
 
 #[test]
-fn who_comes_back_hears_all_else_that_happened_around_a_session_that_was_deleted() {
+fn a_subscriber_that_reconnects_hears_everything_but_the_deleted_session() {
     for wishes in [everything(), json!({}), limited(20, json!({}))] {
         let mut world = World::started();
         world.start("sess_2");
@@ -84,7 +84,7 @@ fn who_comes_back_hears_all_else_that_happened_around_a_session_that_was_deleted
 }
 
 #[test]
-fn who_is_slow_hears_no_more_of_a_session_once_it_is_deleted() {
+fn a_slow_subscriber_hears_no_more_of_a_session_once_it_is_deleted() {
     let mut world = World::started();
     world.start("sess_2");
     let one = world.listen(1, limited(1, json!({})));
@@ -106,7 +106,7 @@ fn who_is_slow_hears_no_more_of_a_session_once_it_is_deleted() {
 }
 
 #[test]
-fn who_had_heard_a_session_to_its_end_misses_nothing_when_it_is_deleted() {
+fn a_subscriber_that_heard_a_whole_session_misses_nothing_when_it_is_deleted() {
     for wishes in [everything(), json!({})] {
         for is_away in [false, true] {
             let mut world = World::started();
@@ -163,7 +163,7 @@ fn a_session_that_runs_is_not_deleted() {
 }
 
 #[test]
-fn who_is_far_behind_hears_once_that_something_was_deleted() {
+fn a_subscriber_far_behind_hears_once_that_something_was_deleted() {
     for wishes in [everything(), json!({})] {
         let mut world = World::started();
         let one = world.listen(1, wishes);

@@ -74,7 +74,7 @@ fn a_wire_that_gets_full_again_is_sent_nothing_until_it_has_room() {
 }
 
 #[test]
-fn something_critical_goes_before_what_was_not_sent_yet_except_to_who_counts() {
+fn a_critical_event_goes_before_unsent_events_except_where_events_are_numbered() {
     for wishes in [json!({}), everything()] {
         let counts = wishes == everything();
         let (mut world, one) = blocked(wishes);
@@ -132,7 +132,7 @@ fn stands_for(heard: &Heard) -> u64 {
 }
 
 #[test]
-fn whoever_is_cut_off_in_the_middle_goes_on_there() {
+fn a_subscriber_cut_off_in_the_middle_goes_on_there() {
     for wishes in [json!({}), everything()] {
         let (mut world, one) = blocked(wishes);
         world.unblock(&one);

@@ -121,7 +121,7 @@ fn a_wire_that_was_full_gets_nothing_urgent_twice() {
 }
 
 #[test]
-fn who_was_told_of_a_gap_gets_nothing_urgent_twice_when_its_wire_gives_back_even_more() {
+fn after_a_gap_nothing_critical_comes_twice_when_the_wire_gives_back_even_more() {
     let mut world = World::new();
     let one = world.listen(1, json!({}));
     world.start(SESSION);

@@ -127,7 +127,7 @@ fn a_lost_gap_notice_is_told_again() {
 }
 
 #[test]
-fn who_was_away_for_longer_than_the_history_reaches_back_is_told_of_the_gap() {
+fn a_subscriber_away_for_longer_than_the_history_reaches_back_is_told_of_the_gap() {
     let many = |world: &mut World, count: usize| {
         for number in 0..count {
             world.say("progress.updated", json!({ "progress": { "step": number + 1 } }));
@@ -154,7 +154,8 @@ fn who_was_away_for_longer_than_the_history_reaches_back_is_told_of_the_gap() {
 }
 
 #[test]
-fn who_goes_on_with_nothing_but_an_event_hears_of_a_gap_where_a_rate_may_have_changed_the_order() {
+fn a_subscriber_that_resumes_by_event_alone_hears_of_a_gap_where_a_rate_may_have_changed_the_order()
+{
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
     world.start(SESSION);
@@ -209,7 +210,7 @@ fn after_a_full_wire_too_a_critical_event_comes_before_the_notice_of_the_gap() {
 }
 
 #[test]
-fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
+fn a_subscription_that_stays_away_ends_in_time_whatever_happens_meanwhile() {
     for has_session in [true, false] {
         let mut world = World::new();
         let one = world.listen(1, everything());
@@ -229,7 +230,7 @@ fn who_stays_away_is_let_go_in_time_whatever_happens_meanwhile() {
 }
 
 #[test]
-fn who_is_only_slow_can_still_answer_after_it_fell_behind() {
+fn a_slow_subscriber_can_still_answer_after_it_fell_behind() {
     let mut world = World::started();
     let one = world.listen(1, limited(1, json!({})));
     world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));

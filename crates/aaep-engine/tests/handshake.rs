@@ -60,7 +60,7 @@ fn a_request_is_granted_with_terms_no_wider_than_asked() {
 }
 
 #[test]
-fn every_reason_to_turn_someone_away_has_its_code_and_leaves_nothing_behind() {
+fn every_reason_to_reject_a_subscriber_has_its_code_and_leaves_nothing_behind() {
     let signed = json!({ "accept_signed_manifests_only": true });
     let reserved = json!({ "aaep": { "x": 1 } });
     let cases = [
@@ -88,7 +88,7 @@ fn every_reason_to_turn_someone_away_has_its_code_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_full_house_takes_nobody_until_someone_leaves() {
+fn a_full_hub_refuses_subscribers_until_one_leaves() {
     let mut config = EngineConfig::new(offer(), [7; 32]);
     config.offer.max_concurrent_subscriptions = 2;
     let mut world = World::with(config);
@@ -168,7 +168,7 @@ fn a_producer_that_ends_a_subscription_says_so_first() {
 }
 
 #[test]
-fn who_is_away_when_its_subscription_is_ended_is_not_written_to() {
+fn a_disconnected_subscriber_is_not_written_to_when_its_subscription_ends() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     world.disconnect(&one);
@@ -366,7 +366,7 @@ fn subscribers_with_the_same_terms_share_an_audience_and_leave_it_one_by_one() {
 }
 
 #[test]
-fn two_who_listen_alike_or_not_get_what_each_asked_for() {
+fn two_subscribers_with_like_or_unlike_terms_each_get_what_they_requested() {
     let mut world = World::started();
     let all = world.listen(1, everything());
     let tools = world.listen(2, json!({ "event_filters": { "include": ["aaep:agent.tool.*"] } }));

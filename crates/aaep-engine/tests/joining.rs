@@ -14,7 +14,7 @@ fn ask(world: &mut World) {
 }
 
 #[test]
-fn who_cannot_reply_hears_of_the_action_but_is_not_asked() {
+fn a_subscriber_unable_to_reply_hears_of_the_action_but_is_not_asked() {
     let mut world = World::started();
     world.listen(1, everything());
     let filtered = json!({
@@ -41,7 +41,7 @@ fn who_cannot_reply_hears_of_the_action_but_is_not_asked() {
 }
 
 #[test]
-fn who_joins_late_gets_the_open_question_as_it_was_and_may_answer_it() {
+fn a_late_subscriber_gets_the_open_question_unchanged_and_may_answer_it() {
     for wishes in [everything(), limited(1, json!({}))] {
         let mut world = World::started();
         let one = world.listen(1, everything());
@@ -61,7 +61,7 @@ fn who_joins_late_gets_the_open_question_as_it_was_and_may_answer_it() {
 }
 
 #[test]
-fn who_joins_late_keeps_a_question_open_that_the_others_left() {
+fn a_late_subscriber_keeps_a_question_open_that_the_others_left() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world);
@@ -73,7 +73,7 @@ fn who_joins_late_keeps_a_question_open_that_the_others_left() {
 }
 
 #[test]
-fn who_joins_late_and_cannot_answer_gets_no_question() {
+fn a_late_subscriber_unable_to_answer_gets_no_question() {
     let mut world = World::started();
     world.listen(1, everything());
     ask(&mut world);
@@ -83,7 +83,7 @@ fn who_joins_late_and_cannot_answer_gets_no_question() {
 }
 
 #[test]
-fn who_renegotiates_to_answer_gets_the_open_question() {
+fn a_subscriber_that_renegotiates_to_answer_gets_the_open_question() {
     let mut world = World::started();
     world.listen(1, everything());
     let two = world.listen(2, json!({}));
@@ -95,7 +95,7 @@ fn who_renegotiates_to_answer_gets_the_open_question() {
 }
 
 #[test]
-fn who_joins_late_hears_in_one_event_what_each_running_session_does() {
+fn a_late_subscriber_hears_in_one_event_what_each_running_session_does() {
     let mut world = World::started();
     world.change("idle", "thinking");
     world.start("sess_2");

@@ -30,7 +30,7 @@ fn is_complete(outputs: &[Output]) -> Option<bool> {
 }
 
 #[test]
-fn held_text_that_left_memory_is_said_to_be_missing_to_who_comes_back() {
+fn a_subscriber_that_reconnects_is_told_that_held_text_which_left_memory_is_missing() {
     let mut world = World::with(little());
     let one = world.listen(1, json!({}));
     world.start(SESSION);
@@ -78,7 +78,7 @@ fn text_that_was_told_before_it_left_memory_is_missed_by_nobody() {
 }
 
 #[test]
-fn who_goes_on_without_a_subscription_is_told_that_a_session_is_gone_since() {
+fn a_subscriber_that_resumes_without_its_subscription_is_told_that_a_session_is_gone() {
     let mut world = World::with(EngineConfig { keep_ended_us: 1_000_000, ..little() });
     let one = world.listen(1, everything());
     world.start(SESSION);
@@ -109,7 +109,7 @@ fn an_event_id_counts_once_also_when_its_event_left_memory() {
 }
 
 #[test]
-fn who_fell_behind_hears_at_once_that_a_session_failed_once_its_wire_is_free() {
+fn a_lagging_subscriber_hears_at_once_that_a_session_failed_when_its_wire_is_free() {
     for wishes in [everything(), json!({})] {
         let mut world = World::with(little());
         let one = world.listen(1, wishes);

@@ -100,7 +100,7 @@ fn asked(world: &World, person: &Subscriber) -> Vec<String> {
 }
 
 #[test]
-fn whoever_joins_late_is_asked_a_part_at_a_time_the_oldest_first() {
+fn a_late_subscriber_gets_pending_asks_in_batches_the_oldest_first() {
     let mut world = World::started();
     let first = world.listen(1, everything());
     let tokens: Vec<String> = (0..150).map(|number| format!("rpl_{number}")).collect();
@@ -120,7 +120,7 @@ fn whoever_joins_late_is_asked_a_part_at_a_time_the_oldest_first() {
 }
 
 #[test]
-fn a_question_goes_on_as_long_as_one_who_was_asked_is_there() {
+fn a_question_stays_open_while_one_asked_subscriber_is_connected() {
     let mut world = World::started();
     let (one, other) = (world.listen(1, everything()), world.listen(2, everything()));
     ask(&mut world, SESSION, "rpl_1", 300);

@@ -162,7 +162,7 @@ fn the_order_within_a_session_is_kept_whatever_is_held() {
 }
 
 #[test]
-fn joined_text_says_for_how_many_events_it_stands_only_to_who_understands() {
+fn joined_text_says_how_many_events_it_stands_for_only_to_subscribers_that_know_our_extension() {
     for understands in [true, false] {
         let extensions = if understands { json!([aaep::extension::CONTEXT]) } else { json!([]) };
         let (mut world, one) = behind(json!({ "supported_extensions": extensions }));
@@ -189,7 +189,7 @@ fn joined_text_fits_into_a_message() {
 }
 
 #[test]
-fn who_falls_behind_the_log_is_told_that_something_is_missing() {
+fn a_subscriber_that_falls_behind_the_log_is_told_of_the_gap() {
     let (mut world, one) = behind(json!({}));
     for number in 0..3000 {
         world.chunk("One. ", number * 5, false);

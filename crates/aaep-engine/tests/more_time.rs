@@ -196,7 +196,7 @@ fn an_ordinary_subscriber_that_comes_starts_the_clock_with_its_full_time() {
 }
 
 #[test]
-fn someone_who_cannot_answer_does_not_start_the_clock() {
+fn a_subscriber_unable_to_answer_does_not_start_the_clock() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     world.listen(2, json!({}));
@@ -231,7 +231,7 @@ fn a_subscriber_that_gives_up_the_clock_starts_it() {
 }
 
 #[test]
-fn nobody_waits_for_someone_who_is_gone() {
+fn a_question_does_not_wait_for_a_subscriber_that_is_gone() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(100));
@@ -262,7 +262,7 @@ fn presenting_counts_once() {
 }
 
 #[test]
-fn everyone_hears_of_more_time_and_the_countdown_starts_anew() {
+fn everyone_hears_of_more_time_and_the_countdown_starts_again() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     let two = world.listen(2, everything());
@@ -299,7 +299,7 @@ fn more_time_ends_at_the_agents_maximum_and_says_so() {
 }
 
 #[test]
-fn no_time_at_all_is_no_wish() {
+fn a_request_for_no_time_at_all_does_not_count() {
     let mut world = World::started();
     let one = world.listen(1, patient());
     ask(&mut world, 30, Some(100));
@@ -349,7 +349,7 @@ fn a_paused_question_can_be_answered_and_extended() {
 }
 
 #[test]
-fn who_wants_more_time_or_a_pause_was_presented_the_question() {
+fn asking_for_more_time_or_a_pause_counts_as_having_been_presented_the_question() {
     for (wish, after) in
         [(extend as fn(&Subscriber, u64) -> EngineInput, 50), (|who, _| pause(who), 200)]
     {

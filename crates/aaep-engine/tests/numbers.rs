@@ -111,7 +111,7 @@ fn numbers_stay_gapless_when_the_wire_was_full_for_a_while() {
 }
 
 #[test]
-fn someone_who_joins_late_gets_a_number_on_each_event_of_a_session_or_on_none() {
+fn a_late_subscriber_gets_a_number_on_each_event_of_a_session_or_on_none() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     world.change("idle", "thinking");

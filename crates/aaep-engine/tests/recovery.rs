@@ -104,7 +104,7 @@ fn consent_that_was_given_before_lets_its_tool_run_once_after() {
 }
 
 #[test]
-fn a_question_waits_for_those_who_come_back_and_no_longer() {
+fn a_question_waits_for_subscribers_that_reconnect_and_no_longer() {
     let (mut world, _) = asked(json!({ "timeout_seconds": 300 }));
     assert_eq!(resolution(&world.restart(1)), None);
     assert_eq!(resolution(&world.pass_s(9)), None);
@@ -151,7 +151,7 @@ fn handoff() -> Json {
 }
 
 #[test]
-fn a_subscriber_whose_last_event_was_urgent_goes_on_after_it() {
+fn a_subscriber_whose_last_event_was_critical_goes_on_after_it() {
     for wishes in [json!({}), everything()] {
         let mut world = World::started();
         let one = world.listen(1, wishes);
@@ -175,7 +175,7 @@ fn a_subscriber_whose_last_event_was_urgent_goes_on_after_it() {
 }
 
 #[test]
-fn who_never_heard_of_its_new_id_comes_back_with_the_one_before() {
+fn a_subscriber_that_never_got_its_new_id_reconnects_with_the_earlier_one() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     world.say("tool.invoked", tool(1));

@@ -21,7 +21,7 @@ fn handoff(reason: &str) -> Json {
 }
 
 #[test]
-fn who_comes_back_gets_what_happened_meanwhile_and_nothing_twice() {
+fn a_subscriber_that_reconnects_gets_what_happened_meanwhile_and_nothing_twice() {
     for wishes in [everything(), json!({}), limited(2, json!({}))] {
         let mut world = World::new();
         let one = world.listen(1, wishes);
@@ -40,7 +40,7 @@ fn who_comes_back_gets_what_happened_meanwhile_and_nothing_twice() {
 }
 
 #[test]
-fn who_lost_the_last_events_on_the_wire_gets_them_again() {
+fn a_subscriber_gets_events_again_that_were_lost_on_the_wire() {
     for wishes in [everything(), json!({}), limited(9, json!({}))] {
         let mut world = World::new();
         let one = world.listen(1, wishes);
@@ -59,7 +59,7 @@ fn who_lost_the_last_events_on_the_wire_gets_them_again() {
 }
 
 #[test]
-fn who_comes_back_with_a_rate_gets_the_critical_events_of_its_absence() {
+fn a_subscriber_that_reconnects_with_a_rate_gets_the_critical_events_that_it_missed() {
     let mut world = World::new();
     let one = world.listen(1, limited(2, json!({})));
     world.start(SESSION);
@@ -72,7 +72,7 @@ fn who_comes_back_with_a_rate_gets_the_critical_events_of_its_absence() {
 }
 
 #[test]
-fn who_comes_back_without_limits_gets_the_critical_events_of_its_absence_in_order() {
+fn a_subscriber_that_reconnects_without_limits_gets_the_critical_events_that_it_missed_in_order() {
     let mut world = World::new();
     let one = world.listen(1, everything());
     world.start(SESSION);
@@ -154,7 +154,7 @@ fn a_new_subscription_goes_on_in_the_middle_of_a_text() {
 }
 
 #[test]
-fn a_new_subscription_that_goes_on_after_an_urgent_event_loses_nothing_that_was_held() {
+fn a_new_subscription_that_resumes_after_a_critical_event_loses_nothing_that_was_held() {
     let mut world = World::new();
     let one = world.listen(1, limited(1, json!({})));
     world.start(SESSION);
@@ -223,7 +223,7 @@ fn nothing_of_a_session_comes_after_its_critical_end_however_someone_resumes() {
 }
 
 #[test]
-fn whoever_comes_anew_is_told_all_that_the_history_still_has() {
+fn a_subscriber_without_a_place_is_told_everything_that_the_history_still_has() {
     let mut world = World::new();
     let one = world.listen(1, everything());
     world.start(SESSION);

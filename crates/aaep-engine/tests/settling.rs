@@ -156,7 +156,7 @@ fn a_late_tick_tells_how_much_time_is_really_left_once() {
 }
 
 #[test]
-fn with_nobody_who_can_answer_the_default_applies_at_once_and_the_audit_says_so() {
+fn with_nobody_able_to_answer_the_default_applies_at_once_and_the_audit_log_says_so() {
     let mut world = World::started();
     let deaf = world.listen(1, json!({}));
     let outputs = ask(&mut world, json!({}));
@@ -171,7 +171,7 @@ fn with_nobody_who_can_answer_the_default_applies_at_once_and_the_audit_says_so(
 }
 
 #[test]
-fn with_nobody_who_can_answer_a_clarification_its_fallback_applies_at_once() {
+fn with_nobody_able_to_answer_a_clarification_its_default_response_applies_at_once() {
     let mut world = World::started();
     world.listen(1, json!({ "supports_confirmation_reply": true }));
     let fields = clarification("rpl_1", json!({ "default_response": "none" }));
@@ -181,7 +181,7 @@ fn with_nobody_who_can_answer_a_clarification_its_fallback_applies_at_once() {
 }
 
 #[test]
-fn when_the_last_who_could_answer_closes_the_default_applies_at_once() {
+fn when_the_last_subscriber_able_to_answer_closes_the_default_applies_at_once() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     let two = world.listen(2, everything());
@@ -192,7 +192,7 @@ fn when_the_last_who_could_answer_closes_the_default_applies_at_once() {
 }
 
 #[test]
-fn when_the_last_who_could_answer_gives_up_answering_the_default_applies_at_once() {
+fn when_the_last_subscriber_able_to_answer_gives_up_replying_the_default_applies_at_once() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
@@ -201,7 +201,7 @@ fn when_the_last_who_could_answer_gives_up_answering_the_default_applies_at_once
 }
 
 #[test]
-fn when_the_last_who_could_answer_is_cut_off_the_default_waits_for_the_grace() {
+fn when_the_last_subscriber_able_to_answer_is_cut_off_the_default_waits_for_the_grace() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
@@ -222,7 +222,7 @@ fn the_grace_never_goes_beyond_the_question() {
 }
 
 #[test]
-fn who_comes_back_within_the_grace_still_answers() {
+fn a_subscriber_that_reconnects_within_the_grace_still_answers() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
@@ -235,7 +235,7 @@ fn who_comes_back_within_the_grace_still_answers() {
 }
 
 #[test]
-fn the_grace_begins_anew_with_each_cut() {
+fn the_grace_begins_again_with_each_cut() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     ask(&mut world, json!({}));
@@ -323,7 +323,7 @@ fn the_end_of_a_session_withdraws_its_questions_and_no_others() {
 }
 
 #[test]
-fn everyone_who_was_told_hears_how_it_ended_past_filter_and_rate() {
+fn every_subscriber_told_of_an_ask_hears_how_it_ended_past_filter_and_rate() {
     let mut world = World::started();
     let one = world.listen(1, everything());
     let filtered = json!({ "event_filters": { "include": ["aaep:agent.tool.*"] } });

@@ -149,7 +149,7 @@ fn each_subscriber_has_a_budget_of_its_own() {
 }
 
 #[test]
-fn someone_who_joins_many_sessions_is_not_overrun_by_summaries() {
+fn a_subscriber_that_joins_many_sessions_is_not_overrun_by_summaries() {
     let mut world = World::new();
     for number in 0..6 {
         world.start(&format!("sess_{number}"));
@@ -302,7 +302,7 @@ fn a_long_text_is_told_in_several_events_that_each_fit_into_a_message() {
 }
 
 #[test]
-fn who_wants_to_hear_little_gets_answers_whole_and_nothing_from_the_background() {
+fn a_terse_subscriber_gets_whole_answers_and_nothing_from_the_background() {
     let mut world = World::started();
     let one = world.listen(1, json!({ "cognitive_load": "low" }));
     world.take(&one);

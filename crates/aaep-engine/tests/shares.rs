@@ -112,7 +112,7 @@ fn an_audience_costs_nothing_while_nobody_in_it_listens() {
 }
 
 #[test]
-fn who_comes_back_to_an_audience_that_slept_hears_what_it_missed_and_nothing_twice() {
+fn a_subscriber_that_reconnects_to_an_idle_audience_hears_what_it_missed_and_nothing_twice() {
     for wishes in [everything(), json!({}), limited(50, json!({}))] {
         let mut world = World::started();
         let one = world.listen(1, wishes.clone());
@@ -223,7 +223,7 @@ fn what_a_session_takes_beside_its_history_is_counted() {
 }
 
 #[test]
-fn whoever_has_no_session_and_no_question_finds_room_for_one() {
+fn a_principal_without_a_session_or_question_finds_room_for_one() {
     let config = EngineConfig {
         sessions_per_principal: aaep_engine::MAX_SESSIONS,
         asks_per_principal: aaep_engine::MAX_OPEN_ASKS,

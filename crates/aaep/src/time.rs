@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_mends_the_number_of_digits_only() {
+    fn a_subscriber_corrects_only_the_number_of_digits() {
         let adjusted = |text| Timestamp::with_protocol_digits(text).map(|at| at.to_string());
         assert_eq!(adjusted("2026-05-24T14:22:11Z").as_deref(), Some("2026-05-24T14:22:11.000Z"));
         assert_eq!(

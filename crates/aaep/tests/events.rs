@@ -137,7 +137,7 @@ fn words_in_another_language_have_the_bounds_of_the_field() {
 }
 
 #[test]
-fn words_in_another_language_that_are_no_text_are_one_fault() {
+fn a_value_in_another_language_that_is_not_a_string_is_one_violation() {
     let at = "/summary_normal_yo";
     let document = set(at, 5).on(&minimal("session.started"));
     assert_refused(&document, &[(Code::WrongType, at)], "not text");

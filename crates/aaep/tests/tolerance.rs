@@ -172,7 +172,7 @@ fn what_is_optional_and_unreadable_is_kept_and_what_is_required_must_be_readable
 }
 
 #[test]
-fn words_in_another_language_that_are_no_text_are_kept() {
+fn values_in_another_language_that_are_not_strings_are_kept() {
     let at = "/summary_normal_yo";
     let document = set(at, 5).on(&minimal("session.started"));
     assert_borne(&document, &[(Code::WrongType, at)], "a number for words");

@@ -40,7 +40,7 @@ fn check_events(wants: ExpectedDelivery, events: &[Value]) -> (DeliveryCheck, Ve
 }
 
 #[test]
-fn whoever_hears_all_of_it_has_nothing_to_complain_about() {
+fn a_subscriber_that_received_every_event_finds_no_fault() {
     for wants in [ExpectedDelivery::Numbered, ExpectedDelivery::Everything, ExpectedDelivery::Text]
     {
         let events: Vec<Value> = (0..20).flat_map(session).collect();
@@ -102,7 +102,7 @@ fn text_that_is_missing_or_repeated_is_noticed() {
 }
 
 #[test]
-fn whoever_joins_while_a_session_runs_hears_the_rest_of_it() {
+fn a_subscriber_that_joins_while_a_session_runs_hears_the_rest() {
     let all = session(5);
     let summary = json!({
         "type": "aaep:agent.state.changed", "event_id": "evt_hub1",

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn money_and_variables_are_no_formulas() {
+    fn money_and_variables_are_not_formulas() {
         for text in
             ["$5 and $10", "$5-$10", "$HOME/$USER", "$PATH", "$ x $", "$$", "\\(not a link\\)"]
         {

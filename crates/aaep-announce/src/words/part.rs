@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_alone_are_no_part() {
+    fn marks_alone_are_not_a_part() {
         let marked = format!("( {} ): Ja.", own("cross mark"));
         let parts = parts(&marked, tag("de").as_ref());
         assert_eq!(parts.len(), 2, "{parts:?}");

@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_no_certificate(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn garbage_is_not_a_certificate(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert_eq!(ClientCertificate::read(&bytes), Err(CertificateError::Unreadable));
         }
 

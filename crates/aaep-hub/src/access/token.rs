@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_not_taken_for_one() {
+    fn a_text_that_is_not_a_token_is_not_taken_for_one() {
         let good = TokenSecret::from_bytes([7; 32]).0;
         let one_more = format!("{good}A");
         let other_case = good.replacen("aaep_", "AAEP_", 1);

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_places_are_taken_whoever_has_most_makes_room() {
+    fn when_all_places_are_taken_the_principal_with_the_most_makes_room() {
         let mut answers = KeyedAnswers::default();
         let shares = MAX_IDEMPOTENCY_KEYS / MAX_IDEMPOTENCY_KEYS_EACH as u64;
         for principal in 0..shares {

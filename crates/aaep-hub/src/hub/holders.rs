@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_few_names_gets_one_from_whoever_holds_the_most() {
+    fn a_principal_with_few_names_gets_one_from_the_principal_with_the_most() {
         let mut holders = NameHolders::default();
         let mut use_name = |name: &str, principal: u64| {
             let claim = (name, NameClaim::OrFree);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_has_no_end_stays_to_be_refused() {
+    fn ids_of_a_wrong_type_or_length_are_left_to_be_refused() {
         for id in [json!(7), json!(null), json!(""), json!("x".repeat(257))] {
             let event = json!({ "type": "x", "event_id": id });
             assert_eq!(given("local", &event).1, None, "{event}");

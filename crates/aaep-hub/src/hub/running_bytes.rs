@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn many_together_leave_room_for_whoever_has_less() {
+    fn many_principals_together_leave_room_for_one_that_has_less() {
         let mut bytes = RunningBytes::new(100, &[]);
         for principal in 0..8 {
             bytes.add(&session(&principal.to_string()), PrincipalNumber(principal), 60);

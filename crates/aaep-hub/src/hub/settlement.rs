@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answered_comes_back_and_is_never_guessed() {
+    fn the_answering_principal_is_recovered_and_never_guessed() {
         let settlement = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
         for is_automatic in [false, true] {
             let answered = AskAnswerer { principal: PrincipalNumber(3), is_automatic };
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_accept() {
+    fn an_unreadable_outcome_does_not_count_as_an_accept() {
         let accept = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
         let stored = String::from_utf8(accept.to_stored(&asked(), None)).expect("text");
         for wrong in [

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_no_violations() {
+    fn notes_are_not_violations() {
         let text = br#"{"type":"subscription.request","aaep_version":"1.0.0",
             "subscriber_id":"r","capabilities":{"supported_conformance_levels":[2],
             "max_events_per_second":0}}"#;

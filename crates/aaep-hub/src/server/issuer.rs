@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn an_invalid_address_is_refused() {
         assert!(IssuerKeyFetcher::new("keys.json").is_err());
     }
 }

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_signed_anew_in_time_and_when_keys_change() {
+    fn it_is_signed_again_in_time_and_when_keys_change() {
         let folder = tempfile::tempdir().expect("a folder");
         let keys = folder.path().join("keys");
         let new_key = |now| {

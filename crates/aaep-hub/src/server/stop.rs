@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_heard_it_is_waited_for() {
+    async fn stopping_waits_for_every_task_that_was_told() {
         let (mut stopper, mut stop) = stop_pair();
         let mut other = stop.clone();
         let worker = tokio::spawn(async move { other.ending().await });
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_only_listens_is_not_waited_for() {
+    async fn stopping_does_not_wait_for_a_task_that_only_listens_for_it() {
         let (mut stopper, stop) = stop_pair();
         let mut other = stop.not_waited_for();
         drop(stop);

@@ -71,7 +71,7 @@ async fn with_nobody_there_the_safe_default_applies_at_once() {
 }
 
 #[tokio::test]
-async fn who_never_heard_the_question_cannot_answer_it() {
+async fn a_subscriber_that_never_received_the_question_cannot_answer_it() {
     let hub = hub();
     let heard = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &heard, None).await;
@@ -103,7 +103,7 @@ async fn the_questions_of_an_agent_are_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_session_is_only_spoken_in_by_whoever_started_it() {
+async fn only_the_principal_that_began_a_session_publishes_in_it() {
     let hub = hub();
     publish(&hub, started("sess_one")).await;
     let refused = try_publish(&hub, &somebody_else(), progress("sess_one", "Hello.")).await;

@@ -57,7 +57,7 @@ async fn sessions_questions_and_subscriptions_go_on() {
 }
 
 #[tokio::test]
-async fn after_a_restart_silence_is_no_consent_and_a_yes_still_is() {
+async fn after_a_restart_silence_is_not_consent_and_a_yes_still_is() {
     let tool = |session: &str| {
         let fields = json!({ "tool": "wipe", "tool_call_id": "call_1", "irreversible": true,
             "risk_level": "low", "summary_normal": "Wiping." });

@@ -53,7 +53,7 @@ async fn a_subscriber_that_was_cut_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn who_goes_on_after_an_event_that_nobody_knows_hears_a_summary_first() {
+async fn a_subscriber_that_resumes_after_an_unknown_event_hears_a_summary_first() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({})).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
@@ -87,7 +87,7 @@ async fn a_subscriber_without_limits_gets_every_tool_that_it_missed() {
 }
 
 #[tokio::test]
-async fn who_is_held_by_its_rate_is_counted() {
+async fn subscribers_held_by_their_rate_are_counted() {
     let hub = hub();
     let subscription = subscribe(&hub, json!({ "max_events_per_second": 1 })).await;
     let mut stream = Stream::open(&hub, &subscription, None).await;
@@ -262,7 +262,7 @@ async fn terms_that_are_rejected_later_end_the_subscription() {
 }
 
 #[tokio::test]
-async fn who_may_not_listen_any_more_is_told_and_sent_home() {
+async fn a_subscriber_that_may_no_longer_listen_is_told_and_disconnected() {
     let hub = hub();
     let mut peer = Peer::subscriber(&hub).await;
     peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));

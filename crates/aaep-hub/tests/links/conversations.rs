@@ -54,7 +54,7 @@ async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_answered_alike_on_every_wire() {
+async fn invalid_messages_are_answered_alike_on_every_wire() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut subscriber = hub.subscriber(wire).await;

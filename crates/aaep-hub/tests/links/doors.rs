@@ -22,7 +22,7 @@ async fn guarded() -> TestHub {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shows_the_right_token_is_let_in() {
+async fn the_right_token_lets_a_subscriber_in() {
     let hub = guarded().await;
     let token = token(&hub.folder, "reader", &[Scope::Listen, Scope::Reply]);
     for &wire in NETWORK_WIRES {
@@ -34,7 +34,7 @@ async fn who_shows_the_right_token_is_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_shows_none_or_a_wrong_one_is_refused_on_every_wire() {
+async fn no_credential_or_a_wrong_one_is_refused_on_every_wire() {
     let hub = guarded().await;
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     for options in [DialOptions::default(), with_token("aaep_wrong"), with_token(&agent)] {

@@ -73,7 +73,7 @@ async fn a_hub_that_stops_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_be_here_any_more_is_refused() {
+async fn a_subscriber_whose_access_was_revoked_is_refused() {
     for &wire in WIRES {
         let hub = TestHub::new().await;
         let mut subscriber = hub.subscriber(wire).await;

@@ -41,7 +41,7 @@ fn decided(hub: &TestHub, asked: &Value, decision: &str) -> Value {
 }
 
 #[test]
-fn what_nobody_answered_lets_nothing_pass_that_cannot_be_undone() {
+fn an_unanswered_ask_lets_nothing_irreversible_pass() {
     let hub = TestHub::new();
     hub.begin("sess_1");
     let asked = harmless(json!({ "action": "List the photos", "default_decision": "accept" }));

@@ -112,7 +112,7 @@ fn a_hub_with_keys_signs_its_manifest_and_sends_it_along() {
 }
 
 #[test]
-fn who_insists_on_a_signature_is_rejected_where_there_is_none() {
+fn a_subscriber_that_insists_on_a_signature_is_rejected_where_the_hub_has_no_key() {
     let hub = TestHub::new();
     let mut request = subscription_request();
     request["capabilities"]["accept_signed_manifests_only"] = true.into();

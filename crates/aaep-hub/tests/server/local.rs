@@ -161,7 +161,7 @@ fn a_subscriber_does_everything_on_the_local_socket_whichever_framing() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_connection_stays() {
+fn an_invalid_message_is_answered_and_the_connection_stays() {
     for framing in BOTH {
         let hub = LocalHub::new();
         let mut subscriber = hub.speak(framing);
@@ -173,7 +173,7 @@ fn what_is_no_message_is_answered_and_the_connection_stays() {
 }
 
 #[test]
-fn who_speaks_neither_messages_nor_http_is_let_go_and_nobody_else_is_harmed() {
+fn a_peer_that_speaks_neither_messages_nor_http_is_disconnected_and_nobody_else_is_harmed() {
     let hub = LocalHub::new();
     let mut subscriber = hub.speak(Framing::Length);
     subscriber.subscribe();

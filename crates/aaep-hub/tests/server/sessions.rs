@@ -131,7 +131,7 @@ fn answers_in(hub: &TestHub, headers: &str, session_id: &str) -> Vec<Value> {
 }
 
 #[test]
-fn who_looks_back_learns_whether_they_answered_and_whether_a_rule_did() {
+fn the_history_says_whether_the_person_or_a_rule_answered() {
     let with_store = |options: &mut aaep_hub::server::DaemonOptions| {
         options.config.access.loopback_needs_credentials = true;
         let folder = options.tokens.parent().expect("a folder").join("store");
@@ -161,7 +161,7 @@ fn who_looks_back_learns_whether_they_answered_and_whether_a_rule_did() {
 }
 
 #[test]
-fn what_nobody_answered_has_no_answer_beside_it() {
+fn an_unanswered_question_has_no_answer_next_to_it() {
     let hub = TestHub::new();
     hub.begin("sess_1");
     let asked = hub.post("/aaep/v1/publish", &question("sess_1"));

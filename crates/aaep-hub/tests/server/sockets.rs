@@ -101,7 +101,7 @@ fn a_socket_is_made_only_as_the_standard_says() {
 }
 
 #[test]
-fn who_may_not_have_a_socket_is_told_so_by_its_close_code() {
+fn a_refused_websocket_is_told_why_by_its_close_code() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     let subscriber = token(&hub.folder, "listener", &[Scope::Listen]);

@@ -181,7 +181,7 @@ fn subscriptions_that_are_away_give_way_to_new_ones_the_oldest_first() {
 }
 
 #[test]
-fn a_question_overtakes_what_waits_for_a_subscriber_that_does_not_read_and_nothing_is_lost() {
+fn a_question_overtakes_pending_events_of_a_blocked_subscriber_and_nothing_is_lost() {
     let hub = TestHub::new();
     let mut slow = hub.stream("", &hub.subscribe(""));
     hub.begin("sess_1");
@@ -195,7 +195,8 @@ fn a_question_overtakes_what_waits_for_a_subscriber_that_does_not_read_and_nothi
 }
 
 #[test]
-fn who_comes_back_to_more_than_may_wait_hears_all_of_it_on_one_connection_and_a_question_early() {
+fn a_subscriber_that_reconnects_to_a_large_backlog_hears_all_of_it_on_one_connection_and_a_question_early()
+ {
     let hub = TestHub::new();
     let (id, last) = someone_who_left(&hub);
     // Four times as much as may wait for a connection.
@@ -246,7 +247,7 @@ fn tools_of(heard: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_subscriber_that_does_not_read_is_let_go_and_others_hear_everything() {
+fn a_subscriber_that_does_not_read_is_disconnected_and_others_hear_everything() {
     let hub = TestHub::with(|options| {
         options.config.limits.publish_burst = 100_000;
         options.config.limits.publishes_per_second = 100_000;

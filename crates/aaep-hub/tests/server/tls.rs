@@ -185,7 +185,7 @@ fn a_renewed_certificate_is_taken_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn who_does_not_speak_tls_in_time_is_let_go() {
+fn a_client_that_does_not_speak_tls_in_time_is_disconnected() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().expect("a folder");
     token(&folder, "reader", &[Scope::Listen]);

@@ -60,7 +60,7 @@ fn token_of(asked: &Reply) -> String {
 }
 
 #[test]
-fn a_local_program_that_was_not_allowed_is_nobody_who_could_answer() {
+fn a_local_program_that_was_not_allowed_does_not_count_as_able_to_answer() {
     let hub = hub();
     let id = hub.subscribe("");
     let mut stream = hub.stream("", &id);

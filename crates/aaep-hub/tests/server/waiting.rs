@@ -59,7 +59,7 @@ fn listen(hub: &TestHub, headers: &str) -> (String, Client) {
 }
 
 #[test]
-fn what_waits_is_listed_oldest_first_until_it_is_settled() {
+fn pending_asks_are_listed_oldest_first_until_they_are_settled() {
     let hub = TestHub::new();
     assert_eq!(waiting(&hub, ""), Vec::<Value>::new());
     let (subscription, _stream) = listen(&hub, "");

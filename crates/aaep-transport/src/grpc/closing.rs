@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_close_code_is_none() {
+    fn a_number_that_is_not_a_close_code_is_refused() {
         for text in ["", "-1", "70000", "x"] {
             let mut metadata = MetadataMap::new();
             metadata.insert(CLOSE_CODE, MetadataValue::try_from(text).expect("a value"));

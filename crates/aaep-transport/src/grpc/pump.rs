@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_let_go_without_a_word_can_call_again() {
+    async fn a_peer_that_was_disconnected_without_a_reason_can_call_again() {
         let (here, mut receiver) = start(silent(), None);
         drop(here);
         assert_eq!(last(&mut receiver).await.code(), Code::Unavailable);

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rejected_and_who_is_refused_is_at_the_end() {
+    fn a_rejected_message_and_a_refused_subscriber_end_the_link() {
         let rejected = r#"{"type":"subscription.rejected","reason_message":"No."}"#;
         for (status, end) in [
             (409, LinkEnd::Closed { code: Some(4001), reason: "No.".to_owned() }),

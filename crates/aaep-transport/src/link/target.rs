@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_says_what_to_write() {
+    fn an_invalid_target_says_what_to_write() {
         for (text, expected) in [
             ("", TargetError::NoWire),
             ("127.0.0.1", TargetError::NoWire),

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_ends_before_the_first_byte_has_none() {
+    async fn a_peer_that_ends_before_the_first_byte_has_no_credential() {
         let (_folder, path) = place();
         let door = LocalDoor::bind(&path, false).expect("a socket");
         drop(std::os::unix::net::UnixStream::connect(&path).expect("connects"));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_with_a_nul_and_a_wait_that_is_no_number_are_ignored() {
+    fn an_id_with_a_nul_and_a_retry_time_that_is_not_a_number_are_ignored() {
         let mut parser = Parser::default();
         let text = "id: 1\nid: 2\0\nretry: 10\nretry: 1x\nretry: -1\nretry\nretry: 99999999999999999999999\ndata: x\n\n";
         let events = parser.push(text.as_bytes(), 1000).expect("small");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced() {
+    fn bytes_that_are_not_utf_8_are_replaced() {
         let events = Parser::default().push(b"data: a\xffb\n\n", 100).expect("small");
         assert_eq!(events[0].data, "a\u{fffd}b");
     }

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withdrawn_leaves_the_first_event_and_what_is_no_event() {
+    fn withdrawing_leaves_the_first_event_and_everything_that_is_not_an_event() {
         let mut backlog = WriteBacklog::default();
         backlog.push(own("beat;"), PLAIN);
         for id in ["evt_1", "evt_2"] {

@@ -31,7 +31,7 @@ async fn where_nobody_listens_is_said_with_the_place() {
 }
 
 #[tokio::test]
-async fn who_never_answers_is_given_up() {
+async fn a_peer_that_never_answers_is_given_up() {
     let producer = Producer::new().await;
     let options = DialOptions { without_handshake: true, ..impatient() };
     for scheme in ["http", "ws"] {
@@ -44,7 +44,7 @@ async fn who_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_never_answers_the_greeting_of_tls_is_given_up() {
+async fn a_peer_that_never_answers_the_tls_handshake_is_given_up() {
     let producer = Producer::new().await;
     let soon = Duration::from_millis(200);
     for scheme in ["https", "wss"] {
@@ -66,7 +66,7 @@ fn no_roots() -> std::sync::Arc<rustls::ClientConfig> {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_no_link() {
+async fn a_peer_that_does_not_speak_http_is_not_a_link() {
     let producer = Producer::new().await;
     let endless = "x".repeat(100 << 10);
     for answer in ["SSH-2.0-x\r\n\r\n", "", "HTTP/1.1 200 OK\r\n", "\0\0\0\0", &endless] {

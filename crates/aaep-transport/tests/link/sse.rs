@@ -228,7 +228,7 @@ async fn silence_is_a_cut_and_signs_of_life_are_not_silence() {
 }
 
 #[tokio::test]
-async fn what_answers_with_another_kind_of_content_is_no_stream() {
+async fn an_answer_with_another_content_type_is_not_a_stream() {
     let producer = Producer::new().await;
     for headers in ["", "content-type: text/html\r\n", "content-type: text/event-streams\r\n"] {
         let options = DialOptions { without_handshake: true, ..DialOptions::default() };
@@ -256,7 +256,7 @@ async fn a_message_whose_answer_never_comes_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_and_one_that_is_no_text_end_the_link() {
+async fn an_endless_answer_and_one_that_is_not_text_end_the_link() {
     let producer = Producer::new().await;
     let long = format!("\"{}\"", "x".repeat(3 << 20));
     for body in [long.as_bytes(), b"\xff\xfe"] {

@@ -96,7 +96,7 @@ async fn a_socket_that_is_cut_gives_no_half_message() {
 }
 
 #[tokio::test]
-async fn the_last_word_says_why_and_is_no_message() {
+async fn the_last_frame_says_why_and_is_not_given_as_a_message() {
     let door = Door::new();
     for framing in FRAMINGS {
         let (mut link, mut peer) = door.open(framing).await;

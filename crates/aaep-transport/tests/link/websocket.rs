@@ -209,7 +209,7 @@ async fn a_socket_that_is_cut_gives_no_half_message() {
 }
 
 #[tokio::test]
-async fn who_is_silent_is_asked_and_then_given_up() {
+async fn a_silent_peer_is_pinged_and_then_given_up() {
     let producer = Producer::new().await;
     let silence_timeout = std::time::Duration::from_millis(1500);
     let options = DialOptions { silence_timeout, ..DialOptions::default() };

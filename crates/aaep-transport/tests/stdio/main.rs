@@ -57,7 +57,7 @@ async fn lines_that_mean_nothing_are_passed_over() {
 }
 
 #[tokio::test]
-async fn what_a_child_writes_to_standard_error_is_no_message() {
+async fn standard_error_of_a_child_is_not_read_as_messages() {
     let other = EVENT.replace("\"n\":1", "\"n\":2");
     let mut link = shell(&format!("echo '{other}' >&2; echo '{EVENT}'; cat > /dev/null")).await;
     assert_eq!(next(&mut link).await, Ok(json!({ "type": "aaep:x", "n": 1 })));
@@ -70,7 +70,7 @@ async fn a_line_without_an_end_ends_the_link_and_not_the_memory() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_end_the_link() {
+async fn bytes_that_are_not_utf_8_end_the_link() {
     let mut link = shell("printf '\\377\\n'; sleep 60").await;
     assert!(matches!(next(&mut link).await, Err(LinkEnd::Violation(_))));
 }

@@ -86,7 +86,7 @@ fn a_message_between_our_close_and_its_answer_is_not_told() {
 }
 
 #[test]
-fn a_client_that_does_not_answer_a_close_is_let_go() {
+fn a_client_that_does_not_answer_a_close_is_disconnected() {
     let close_timeout = Duration::from_millis(50);
     let settings = || WireSettings { close_timeout, ..WireSettings::default() };
     for protocol in [Protocol::WebSocket, CHUNKED] {

@@ -155,7 +155,7 @@ fn an_idle_subscriber_hears_that_the_connection_lives() {
 }
 
 #[test]
-fn a_websocket_client_that_answers_no_ping_is_let_go_and_one_that_does_stays() {
+fn a_websocket_client_that_answers_no_ping_is_disconnected_and_one_that_does_stays() {
     let heartbeat = Duration::from_millis(100);
     let rig = Rig::with(WireSettings { heartbeat, ..WireSettings::default() }, Flow::Continue);
     let (living, mut client) = rig.connect_websocket(1);

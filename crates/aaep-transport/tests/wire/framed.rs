@@ -60,7 +60,7 @@ fn the_end_is_said_in_a_message_and_nothing_is_heard_after_it() {
 }
 
 #[test]
-fn who_breaks_a_rule_is_told_and_let_go() {
+fn a_peer_that_breaks_a_rule_is_told_why_and_disconnected() {
     let line = |text: &[u8]| (Framing::Lines, text.to_vec());
     let long = vec![b' '; (1 << 20) + 1];
     for ((framing, bytes), violation, code) in [
@@ -93,7 +93,7 @@ fn who_breaks_a_rule_is_told_and_let_go() {
 
 #[cfg(unix)]
 #[test]
-fn who_breaks_a_rule_and_goes_on_sending_is_told_all_the_same() {
+fn a_peer_that_breaks_a_rule_and_goes_on_sending_is_still_told_why() {
     for framing in BOTH {
         let rig = Rig::new();
         // Over TCP the end may overtake the last word; a local socket keeps it.

@@ -33,7 +33,7 @@ fn read_all_of(packets: &[Arc<aaep_transport::WirePacket>], client: &mut impl Re
 }
 
 #[test]
-fn what_waits_arrives_once_it_is_read_and_is_reported_once_each_way() {
+fn pending_events_arrive_once_the_subscriber_reads_and_are_reported_once_each_way() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let mut packets = block(&rig, 1);
@@ -74,7 +74,7 @@ fn the_same_holds_on_a_unix_socket() {
 }
 
 #[test]
-fn a_subscriber_that_never_reads_is_let_go_and_the_others_hear_everything() {
+fn a_subscriber_that_never_reads_is_disconnected_and_the_others_hear_everything() {
     let rig = Rig::new();
     let (slow, stuck) = rig.connect(PLAIN, 1);
     let (_, mut quick) = rig.connect(PLAIN, 2);
@@ -137,8 +137,7 @@ fn one_batch_larger_than_the_bound_does_no_harm_to_a_subscriber_that_reads() {
 }
 
 #[test]
-fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dropped_until_it_is_known()
- {
+fn pending_events_are_given_back_for_a_critical_one_and_later_ones_dropped_until_the_owner_knows() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     let mut begun = block(&rig, 1);
@@ -171,7 +170,7 @@ fn what_waits_is_given_back_when_something_critical_comes_and_what_follows_is_dr
 }
 
 #[test]
-fn what_waits_is_given_back_when_it_is_asked_for_and_an_answer_in_between_stays() {
+fn pending_events_are_given_back_on_request_and_an_answer_between_them_stays() {
     let rig = Rig::new();
     let (connection, mut client) = rig.connect(PLAIN, 1);
     let mut begun = block(&rig, 1);
@@ -252,7 +251,7 @@ fn a_subscriber_attached_to_a_blocked_connection_is_told_so() {
 }
 
 #[test]
-fn whoever_asks_hears_once_that_everything_is_written() {
+fn everything_written_is_reported_once_to_the_connection_that_asked() {
     let rig = Rig::new();
     let (_, mut client) = rig.connect(PLAIN, 1);
     let one = packet("evt_one", "{}");

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_said_to_be_none() {
+    fn an_invalid_address_is_reported_as_invalid() {
         for (text, expected) in [
             ("", AddressError::Form),
             ("/path", AddressError::Form),

@@ -128,7 +128,7 @@ async fn exactly_the_limit_is_read() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_cut_off_is_no_document() {
+async fn a_document_that_is_cut_off_is_refused() {
     let mut cut = document(b"{\"a\":1}");
     cut.truncate(cut.len() - 3);
     let (address, _served) = serve(vec![cut]).await;

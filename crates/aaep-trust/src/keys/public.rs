@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_of_another_length_are_no_key() {
+    fn coordinates_of_another_length_are_refused() {
         let short = URL_SAFE_NO_PAD.encode([1; 31]);
         let right = URL_SAFE_NO_PAD.encode([1; 32]);
         for (x, y) in [(&short, &right), (&right, &short)] {

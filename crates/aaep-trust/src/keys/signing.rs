@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_key() {
+    fn garbage_is_not_a_key() {
         let key = SigningKey::generate(SigningAlgorithm::Es256).expect("a key");
         let pem = key.to_pem().expect("PEM");
         let cut = &pem.as_bytes()[..pem.len() / 2];

@@ -196,7 +196,7 @@ fn a_header_that_is_odd_is_refused_by_the_name_of_its_oddity() {
 }
 
 #[test]
-fn a_payload_that_is_no_manifest_is_refused_though_it_is_signed() {
+fn a_payload_that_is_not_a_manifest_is_refused_though_it_is_signed() {
     let key = key(SigningAlgorithm::Es256);
     let code = |payload: &[u8]| {
         let jws = forge(&header(&key, ""), payload, &key);

@@ -67,7 +67,7 @@ fn coalescing_takes_all_five_boundaries_and_no_sixth() {
 }
 
 #[test]
-fn an_empty_pattern_is_no_pattern() {
+fn an_empty_pattern_is_refused() {
     for list in ["include", "exclude"] {
         let at = format!("/capabilities/event_filters/{list}/0");
         let reading = strict(&set(&at, "").on(&request()));

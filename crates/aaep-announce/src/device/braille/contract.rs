@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_braille_is_not_shown_as_braille() {
+    fn text_that_is_not_braille_is_not_shown_as_braille() {
         assert_eq!(cells("⠓⠊⠀⠃\n⠙\n"), Some("⠓⠊ ⠃ ⠙".to_owned()));
         for wrong in ["", "\n", "could not be compiled", "⠓x"] {
             assert_eq!(cells(wrong), None, "{wrong}");

@@ -133,7 +133,7 @@ mod tests {
     use super::is_announcement;
 
     #[test]
-    fn who_hears_announcements_is_known_by_what_they_registered_for() {
+    fn a_program_that_hears_announcements_is_known_by_what_it_registered_for() {
         for event in
             ["object:announcement", "Object:Announcement", "object:announcement:", "object", ""]
         {

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused() {
+    fn bytes_that_are_not_a_line_are_refused() {
         for bytes in ["\r\n", "22\r\n", "2x5 OK\r\n", "225\r\n", "225+OK\r\n", "SPEAK\r\n"] {
             assert_eq!(lines(&[bytes.as_bytes()]), Err(InvalidSsipLine), "{bytes}");
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_line_breaks_or_quotes_are_no_names() {
+    fn names_with_line_breaks_or_quotes_are_refused() {
         assert_eq!(name("Alan (high quality)"), Some("Alan (high quality)"));
         for wrong in ["", "  ", "a\r\nSTOP ALL", "a\"b", &"x".repeat(300)] {
             assert_eq!(name(wrong), None, "{wrong:?}");

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_language_is_not_kept() {
+    fn invalid_language_tags_are_not_kept() {
         let mut all = voices(&["", "none\r", "a b", "*"]);
         assert!(all.is_empty());
         assert!(all.add("", None) && all.add("name only", None) && all.is_empty());

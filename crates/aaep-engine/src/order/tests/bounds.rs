@@ -27,7 +27,7 @@ fn output(mut event: Event, number: usize) -> Event {
 }
 
 #[test]
-fn so_many_tools_run_at_a_time() {
+fn the_number_of_running_tools_is_bounded() {
     let mut order = after(&[started()]);
     let (begin, end) = (invoked("search", None), done("search", None));
     for _ in 0..MAX_OPEN_TOOLS {
@@ -39,7 +39,7 @@ fn so_many_tools_run_at_a_time() {
 }
 
 #[test]
-fn so_many_outputs_are_unfinished_at_a_time() {
+fn the_number_of_unfinished_outputs_is_bounded() {
     let mut order = after(&[started()]);
     let begin = chunk(None, 0, "a", false);
     for number in 0..MAX_OPEN_OUTPUTS {
@@ -53,7 +53,7 @@ fn so_many_outputs_are_unfinished_at_a_time() {
 }
 
 #[test]
-fn a_session_has_so_many_tool_calls_and_outputs_and_stays_small() {
+fn a_session_has_a_bounded_number_of_tool_calls_and_outputs_and_stays_small() {
     let mut order = after(&[started()]);
     let (begin, end) = (invoked("search", None), done("search", None));
     let whole = chunk(None, 0, "a", true);
@@ -83,7 +83,7 @@ fn a_session_has_so_many_tool_calls_and_outputs_and_stays_small() {
 }
 
 #[test]
-fn so_many_producers_take_part_in_a_session() {
+fn the_number_of_producers_in_a_session_is_bounded() {
     let mut order = after(&[started()]);
     for number in 0..MAX_PRODUCERS {
         order.admit(&changed("idle", "thinking").by(&format!("agent-{number}"))).expect("room");

@@ -79,7 +79,7 @@ fn every_pair_of_presented_and_done_is_covered_only_if_it_is_no_worse() {
 }
 
 #[test]
-fn what_nobody_answered_covers_nothing_that_needs_an_accept() {
+fn an_unanswered_ask_covers_nothing_that_needs_an_accept() {
     for (risk, _) in RISKS {
         for (undo, _) in UNDOS {
             let presented = ActionStakes { risk, undo };

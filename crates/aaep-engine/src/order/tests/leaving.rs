@@ -38,7 +38,7 @@ fn a_state_that_events_imply_is_left_in_the_same_way() {
 }
 
 #[test]
-fn waiting_for_a_person_in_between_is_no_leaving() {
+fn waiting_for_a_person_in_between_does_not_count_as_leaving() {
     let mut waiting = calling();
     waiting.push(changed("calling_tool", "awaiting_input"));
     waiting.push(changed("awaiting_input", "calling_tool"));

@@ -46,7 +46,7 @@ fn events_of_extensions_need_only_a_running_session() {
 // Time and numbers (§3.2.5, §3.4.1).
 
 #[test]
-fn time_stands_still_or_goes_on_but_never_back_whoever_emits() {
+fn time_stands_still_or_goes_on_but_never_back_for_any_producer() {
     let events = [started(), progress().at_ms(500).by("b")];
     admits(&events, &progress().at_ms(500));
     admits(&events, &progress().at_ms(501));

@@ -221,7 +221,7 @@ fn play(world: &mut AgreementWorld, pause_ms: u64) {
 }
 
 #[test]
-fn what_the_hub_sends_is_no_fault_under_any_of_these_terms() {
+fn a_subscriber_finds_no_fault_with_the_hub_under_any_of_these_terms() {
     let uri = Uri::parse(aaep::extension::CONTEXT).expect("uri");
     let with_ours = Capabilities { supported_extensions: Some(vec![uri]), ..able() };
     for rate in [None, Some(1), Some(3), Some(100)] {

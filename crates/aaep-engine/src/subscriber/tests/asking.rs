@@ -316,7 +316,7 @@ fn a_reply_that_would_not_be_valid_uses_nothing_up() {
 }
 
 #[test]
-fn who_cannot_answer_hears_the_question_and_answers_nothing() {
+fn a_subscriber_unable_to_answer_hears_the_question_and_answers_nothing() {
     let mut subscriber = subscribed(&Capabilities::new());
     let got = subscriber.get(1, &confirmation("q", 60));
     assert_eq!(codes(&got), ["ask_without_reply_support"]);

@@ -49,7 +49,7 @@ fn an_unknown_type_is_passed_on_and_the_subscription_lives() {
 }
 
 #[test]
-fn an_unknown_extension_is_no_fault() {
+fn an_unknown_extension_is_not_a_fault() {
     let mut subscriber = listening();
     let event = with(
         progress(10),

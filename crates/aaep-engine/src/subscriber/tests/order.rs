@@ -116,7 +116,7 @@ fn a_gap_that_the_hub_tells_of_is_passed_on() {
 }
 
 #[test]
-fn critical_events_that_overtake_are_no_disorder() {
+fn critical_events_that_overtake_are_not_a_fault() {
     let terms = Capabilities { max_events_per_second: Some(2), ..able() };
     let mut subscriber = subscribed(&terms);
     subscriber.get(1, &started());
@@ -168,7 +168,7 @@ fn a_tool_of_high_risk_that_nobody_accepted_is_a_fault() {
 }
 
 #[test]
-fn an_accepted_irreversible_tool_is_no_fault_whoever_accepted() {
+fn an_accepted_irreversible_tool_is_not_a_fault_wherever_the_accept_came_from() {
     let mut subscriber = listening();
     subscriber.get(1, &confirmation("q", 60));
     subscriber.accept(2, "q").expect("a reply");
@@ -238,7 +238,7 @@ fn a_session_of_which_something_was_held_back_ends_without_complaint() {
 }
 
 #[test]
-fn who_is_not_asked_does_not_accuse_the_producer_of_acting_unasked() {
+fn a_subscriber_that_was_not_asked_does_not_accuse_the_producer_of_acting_unasked() {
     let mut subscriber = subscribed(&Capabilities::new());
     subscriber.get(1, &started());
     assert_eq!(subscriber.get(2, &irreversible()).violations, []);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_shut_door_is_answered_before_anything_else() {
+fn a_closed_door_is_answered_before_anything_else() {
     // The request would also fail because of its version and because of the limit.
     let request = request_of("9.0.0", &json!({}));
     for (door, code) in [
@@ -289,7 +289,7 @@ fn only_shared_levels_and_extensions_are_honored() {
 }
 
 #[test]
-fn levels_that_need_replies_are_granted_only_to_those_who_can_reply() {
+fn levels_that_need_replies_are_granted_only_to_subscribers_that_can_reply() {
     for unable in [json!({}), json!({ "supports_confirmation_reply": false })] {
         let mut asked = unable;
         asked["supported_conformance_levels"] = json!([1, 2]);
@@ -321,7 +321,7 @@ fn capabilities_of_known_extensions_are_echoed_and_others_ignored() {
 }
 
 #[test]
-fn nobody_is_said_to_be_able_to_answer_who_did_not_say_so() {
+fn only_subscribers_that_declare_it_count_as_able_to_answer() {
     // Ruling 3: a subscriber with a working reply path may answer without having negotiated it.
     let able = Terms { confirmation_reply: true, clarification_reply: true, ..Terms::defaults() };
     assert_eq!(to_json(&able.to_capabilities(&Capabilities::new())), json!({}));

@@ -317,7 +317,7 @@ fn a_new_key_is_found_and_a_withdrawn_one_goes() {
 }
 
 #[test]
-fn keys_that_cannot_be_fetched_anew_are_believed_for_a_day() {
+fn keys_that_cannot_be_fetched_again_are_believed_for_a_day() {
     let signer = TestSigner::new(Algorithm::ES256, "k1");
     let token = signer.sign(&with("exp", json!(NOW_S + 1_000_000)));
     let (issuer, document) = issuer(json!([signer.jwk]));

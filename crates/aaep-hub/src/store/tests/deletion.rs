@@ -240,7 +240,7 @@ fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> StoreChange
 }
 
 #[test]
-fn whoever_has_most_loses_its_oldest_first() {
+fn the_principal_with_the_most_loses_its_oldest_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open_keeping(folder.path(), 1_000_000_000, 20_000);
     let mut changes = vec![event_of(1, 0, "ofAda", 1000), ended("ofAda", 1)];

@@ -327,7 +327,7 @@ fn an_empty_answer_forgets_its_key() {
 }
 
 #[test]
-fn whoever_settles_without_end_forgets_its_own_outcomes_and_nobody_elses() {
+fn a_principal_that_settles_endlessly_loses_only_its_own_outcomes() {
     const MAX: u64 = 10;
     let mut store = Store::in_memory();
     let StoreChange::Event {

@@ -88,7 +88,7 @@ fn a_missing_journal_is_told_and_the_rest_is_served() {
 }
 
 #[test]
-fn one_flipped_bit_in_the_last_record_is_no_cut() {
+fn one_flipped_bit_in_the_last_record_does_not_pass_for_a_torn_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, ends) = journaled(folder.path(), 4);
     drop(store.reader());
@@ -219,7 +219,7 @@ fn a_database_from_before_and_a_journal_from_later_go_on_from_before() {
 }
 
 #[test]
-fn a_full_journal_is_written_into_the_database_and_begins_anew() {
+fn a_full_journal_is_written_into_the_database_and_starts_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let mut end = 0;

@@ -58,7 +58,7 @@ fn a_clarification_is_answered_on_a_call() {
 }
 
 #[test]
-fn what_is_no_message_is_said_to_be_none_and_the_call_goes_on() {
+fn an_invalid_message_is_reported_and_the_call_goes_on() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     call.say_bytes(b"{");
@@ -68,7 +68,7 @@ fn what_is_no_message_is_said_to_be_none_and_the_call_goes_on() {
 }
 
 #[test]
-fn who_may_not_listen_is_refused_and_nothing_of_it_is_heard() {
+fn a_caller_without_the_listen_scope_is_refused_and_hears_nothing() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = true);
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
     let subscriber = token(&hub.folder, "listener", &[Scope::Listen]);

@@ -100,7 +100,7 @@ fn what_is_not_text_ends_the_call() {
 }
 
 #[test]
-fn who_sends_nothing_but_nonsense_is_sent_away() {
+fn a_caller_that_sends_only_invalid_messages_is_disconnected() {
     let hub = TestHub::new();
     let mut call = Call::begin(&hub, "").expect("a call");
     for _ in 0..16 {

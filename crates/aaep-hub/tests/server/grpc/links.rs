@@ -119,7 +119,7 @@ fn a_link_says_who_it_is_and_sets_no_end() {
 }
 
 #[test]
-fn what_is_no_hub_is_no_link_for_long() {
+fn a_link_to_something_that_is_not_a_hub_soon_ends() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || {

@@ -217,7 +217,7 @@ fn keys_ask_for_more_time_for_the_last_thing_and_for_the_one_before() {
 }
 
 #[test]
-fn a_display_that_changes_its_size_is_laid_out_anew_before_a_key_counts() {
+fn a_display_that_changes_its_size_is_laid_out_again_before_a_key_counts() {
     let mut played = PlayedBraille::question_written(1);
     // The confirmation reports fewer cells: the written window is not what is on the display.
     let out = played.hears(&cells(20));

@@ -275,7 +275,7 @@ fn a_question_that_is_told_again_is_there_once_and_its_old_buttons_are_gone() {
 }
 
 #[test]
-fn there_is_room_for_so_many_questions_and_one_more_is_not_half_told() {
+fn the_board_holds_a_bounded_number_of_questions_and_one_more_is_not_half_told() {
     let mut played = PlayedBoard::new();
     let most = u32::try_from(MAX_OPEN_QUESTIONS).expect("small");
     for number in 1..=most + 1 {
