@@ -500,6 +500,11 @@ impl Engine {
         self.subscriptions.len()
     }
 
+    /// Under which name the engine itself is offered to subscribers.
+    pub fn own_producer(&self) -> &aaep::Producer {
+        &self.config.offer.producer
+    }
+
     /// How many more subscriptions there can be.
     pub fn free_places(&self) -> usize {
         let most = self.config.offer.max_concurrent_subscriptions;

@@ -185,6 +185,15 @@ impl EngineOwner {
         }
         let agent_id = event.envelope.producer.agent_id.clone();
         self.speak_as(who, principal, (&agent_id, NameClaim::OrFree))?;
+        if event
+            .envelope
+            .producer
+            .agent_name
+            .as_deref()
+            .is_some_and(|it| self.reads_like_the_hub(it))
+        {
+            return Err(Refused::NameTaken);
+        }
         if Delivery::is_for_the_hub_to_say(&event) {
             return Err(Refused::Rules { event_id, refusal: Refusal::SpeaksForTheHub });
         }

@@ -3,6 +3,7 @@
 use aaep::SessionId;
 use aaep_engine::EngineInput;
 use aaep_engine::PrincipalNumber;
+use aaep_transport::local::HUB_NAME;
 
 use super::holders::{NameClaim, NameUse};
 use super::owner::EngineOwner;
@@ -28,6 +29,9 @@ impl EngineOwner {
         if !aaep_engine::is_normal_text(agent_id) {
             return Err(Refused::NameNotComposed);
         }
+        if self.reads_like_the_hub(agent_id) {
+            return Err(Refused::NameTaken);
+        }
         if who.speaks_as.as_ref().is_some_and(|names| !names.contains(agent_id)) {
             return Err(Refused::NameNotYours);
         }
@@ -48,6 +52,18 @@ impl EngineOwner {
             NameUse::Taken => Err(Refused::NameTaken),
             NameUse::TooMany => Err(Refused::TooManyNames),
         }
+    }
+
+    /// Whether a name reads like the hub's own: people would take the words of an agent for those of the hub.
+    /// Only letters and digits count, small and capital ones alike.
+    pub(super) fn reads_like_the_hub(&self, name: &str) -> bool {
+        let bare = |text: &str| -> String {
+            text.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+        };
+        let name = bare(name);
+        let own = self.engine.own_producer();
+        let own = [Some(&own.agent_id), own.agent_name.as_ref()];
+        own.into_iter().flatten().chain([&HUB_NAME.to_owned()]).any(|it| bare(it) == name)
     }
 
     /// If a name changed hands, announces that to all subscribers of the session and writes it to the audit

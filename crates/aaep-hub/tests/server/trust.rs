@@ -211,6 +211,17 @@ fn an_agent_does_not_take_a_name_that_reads_like_the_name_of_another() {
 }
 
 #[test]
+fn no_agent_speaks_in_the_name_of_the_hub() {
+    let hub = hub();
+    for name in ["aaep-hub", "AAEP hub", "aaep_hub", "Aaep.Hub"] {
+        publish(&hub, "", &named(started("sess_1"), name)).refuses(409, "name_taken");
+        let mut renamed = named(started("sess_2"), "photos");
+        renamed["producer"]["agent_name"] = name.into();
+        publish(&hub, "", &renamed).refuses(409, "name_taken");
+    }
+}
+
+#[test]
 fn a_bound_name_is_its_tokens_alone_from_the_beginning() {
     let hub = hub();
     let bound = token_for(&hub, "ada", &[Scope::Publish], &["payroll"]);
