@@ -5,6 +5,7 @@
  * time waits for the news of a subscriber, and any other may reply or close meanwhile.
  *
  * Nothing here answers for the person. A reply is sent at most once, and only when the program gives it.
+ * That it was sent does not mean that it counts: ask_ended tells the outcome.
  *
  * Link with -laaep_c. A whole program is in examples/c/subscriber.c. */
 
@@ -47,7 +48,12 @@ aaep_subscriber aaep_connect(const char *url, const char *options);
  *                      that the person needs to decide: the action, the consequence, the risk, whether it
  *                      can be undone, the tool, what silence means. Present them whole before a yes
  *   ask_ended          reply_token and state: resolved (with outcome and decided_by), withdrawn, expired,
- *                      forgotten, or unknown if the line broke after the answer was sent
+ *                      forgotten, or unknown: the line broke or the producer reported an error after the
+ *                      answer was sent, so nobody knows whether it counts. Say so; a later ask_ended may
+ *                      tell the outcome
+ *   answer_not_counted reply_token, remaining_ms, error, message: the producer says that the answer does not
+ *                      count, for instance because its disk is full. Say so, with message made fit for your
+ *                      device; the question is open again, and the person may answer once more
  *   ask_time_changed   reply_token, remaining_ms, paused
  *   gap                something of session_id was not heard
  *   reconnecting, reconnected, terms_changed, refused, violation, left_out, without_handshake

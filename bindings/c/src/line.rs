@@ -19,6 +19,11 @@ pub(crate) fn line(news: &News) -> String {
             return with_event(value, ask.event());
         }
         News::AskEnded(ask) => about(ask, "ask_ended"),
+        News::AnswerNotCounted { ask, error, message } => {
+            let mut value = about(ask, "answer_not_counted");
+            (value["error"], value["message"]) = (error.as_str().into(), message.as_str().into());
+            value
+        }
         News::AskTimeChanged(ask) => about(ask, "ask_time_changed"),
         News::Gap { session_id, after, missed } => json!({
             "news": "gap", "session_id": session_id, "after": after, "missed": missed,

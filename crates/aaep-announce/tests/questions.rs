@@ -310,16 +310,16 @@ fn the_values_of_choices_come_back_exactly() {
 }
 
 #[test]
-fn an_answer_that_did_not_arrive_is_told_and_asked_for_again() {
+fn an_answer_that_does_not_count_is_told_and_asked_for_again() {
     let mut room = Room::quiet();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
     room.listen();
     room.report(DeviceReport::Chosen(id, 1));
-    room.handle(AnnouncerInput::AnswerFailed { number: 1, why: "The line is broken." });
+    room.handle(AnnouncerInput::AnswerFailed { number: 1, why: "The disk is full." });
     let heard = room.listen();
     assert!(heard[0].starts_with("Weaver asks: Delete 17"), "{heard:?}");
-    assert_eq!(heard[1], "Your answer did not arrive. The line is broken.");
+    assert_eq!(heard[1], "Your answer does not count. The disk is full.");
 }
 
 #[test]
@@ -465,11 +465,11 @@ fn what_came_of_a_question_is_never_taken_for_the_next_one() {
         is_paused: false,
         wanted: None,
     };
-    let failed = AnnouncerInput::AnswerFailed { number: 1, why: "The line broke." };
+    let failed = AnnouncerInput::AnswerFailed { number: 1, why: "The disk is full." };
     for (came, told) in [
         (accepted.clone(), "Delete A: Accepted."),
         (later, "Question 1: You have 10 minutes to answer."),
-        (failed, "Delete A: Your answer did not arrive. The line broke."),
+        (failed, "Delete A: Your answer does not count. The disk is full."),
     ] {
         let heard = heard_after_the_next_question("Delete A.", &came);
         assert!(heard.iter().any(|it| it.contains("Delete B.")), "{heard:?}");

@@ -23,6 +23,9 @@ mod driving;
 mod ear;
 #[path = "agent/emit.rs"]
 mod emit;
+#[cfg(target_os = "linux")]
+#[path = "agent/full_disk.rs"]
+mod full_disk;
 #[cfg(unix)]
 #[path = "agent/kills.rs"]
 mod kills;

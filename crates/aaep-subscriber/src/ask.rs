@@ -46,7 +46,8 @@ pub enum AskState {
     /// The person's answer was sent. The producer has not reported the outcome yet.
     Answered,
     /// The person's answer was sent, but the link broke or the producer reported an error before it reported the
-    /// outcome. The answer is not sent again. If the producer reports more, the state changes again.
+    /// outcome, so it is not known whether the answer counts. The answer is not sent again. If the producer reports
+    /// more, the state changes again.
     Unknown,
     /// The ask was settled, by the person's own answer or otherwise.
     Resolved {

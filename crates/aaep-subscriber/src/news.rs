@@ -18,9 +18,19 @@ pub enum News {
     Event(Box<Event>),
     /// An ask waits for the person.
     Ask(Ask),
-    /// An ask has ended, or is no longer certain to be open: [`Ask::state`] says which. Remove it from the
-    /// display and tell the person.
+    /// An ask has ended, or it is not known whether the person's answer counts: [`Ask::state`] says which. Remove
+    /// it from the display and tell the person.
     AskEnded(Ask),
+    /// The producer says that the person's answer to this ask does not count, for example because its disk is full.
+    /// Tell the person. The ask is open again, so that they can answer once more.
+    AnswerNotCounted {
+        /// The ask.
+        ask: Ask,
+        /// The error code, for machines.
+        error: String,
+        /// The reason, for people. The text is foreign: escape it.
+        message: String,
+    },
     /// The time to answer an ask was extended, shortened, paused or resumed.
     AskTimeChanged(Ask),
     /// Events of a session were missed.
@@ -55,7 +65,8 @@ pub enum News {
         /// The session.
         session_id: SessionId,
     },
-    /// The producer did not accept something that was sent. The texts are foreign: escape them.
+    /// The producer did not accept something that was sent, and did not say that it was an answer
+    /// ([`News::AnswerNotCounted`] tells that). The texts are foreign: escape them.
     Refused {
         /// The error code, for machines.
         error: String,

@@ -451,7 +451,7 @@ impl Announcer {
         let Some(question) = self.questions.get_mut(&number) else { return };
         question.is_answered = false;
         let question = question.clone();
-        let words = sentences(&[asks::DID_NOT_ARRIVE, &exact(why)]);
+        let words = sentences(&[asks::DOES_NOT_COUNT, &exact(why)]);
         self.say_ourselves(UtteranceKind::Notice, words, &self.topic_of_ask(&question));
         self.queue_ask(&question, UtteranceTopic::Question(number));
     }

@@ -28,7 +28,7 @@ pub enum AnnouncerInput<'a> {
         /// How it ended.
         ending: AskEnding,
     },
-    /// The answer that the person gave here did not reach the producer. The question is asked again.
+    /// The answer that the person gave here does not count. The question is asked again.
     AnswerFailed {
         /// Which question.
         number: AskNumber,

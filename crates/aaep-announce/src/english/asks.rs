@@ -29,7 +29,7 @@ pub(crate) const NO_CHOICE: &str =
 /// Said to a person who answered a question before its end.
 pub(crate) const TOO_SOON: &str =
     "You have not come to the end of this question. Nothing was answered.";
-pub(crate) const DID_NOT_ARRIVE: &str = "Your answer did not arrive.";
+pub(crate) const DOES_NOT_COUNT: &str = "Your answer does not count.";
 pub(crate) const TOO_MANY: &str = "Too many questions are open; one more cannot be told here.";
 pub(crate) const IS_OVER: &str = "The question is over.";
 /// Precedes the answer to a past question.

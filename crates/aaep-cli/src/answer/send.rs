@@ -6,8 +6,10 @@ use std::time::Duration;
 use aaep::extension::{DecidedBy, Outcome};
 use aaep::reply::Response;
 use aaep::{LanguageTag, ReplyToken};
-use aaep_subscriber::{Ask, AskState, CannotReply, News, SayError, Subscriber, Wishes, connect};
-use tokio::time::{Instant, timeout, timeout_at};
+use aaep_subscriber::{
+    Ask, AskState, CannotReply, ConnectError, News, SayError, Subscriber, Wishes, connect,
+};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::meaning::{self, AnswerMeaning, UnclearAnswer};
 use crate::attention::asked::PresentedAsk;
@@ -31,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a producer may take to report the result of an answer.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long after the settlement a refusal may still arrive.
+/// How long after the settlement a refusal may still arrive, or after a refusal the settlement.
 const REFUSAL_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long closing the subscription may take.
@@ -77,14 +79,13 @@ pub(super) async fn send(said: &TypedAnswer<'_>) -> Result<AnswerResult, Command
     wishes.capabilities.languages.clone_from(&said.languages);
     let connected = timeout(CONNECT_PATIENCE, connect(&said.question.address, wishes)).await;
     let next = "See whether the hub runs, and run aaep attention.";
-    let mut subscriber = match connected {
-        Ok(connected) => {
-            connected.map_err(|error| CommandFailure::of_sentences(&error.to_string(), next))?
-        }
-        Err(_) => {
-            return Err(CommandFailure::new("the hub of this question does not answer", next));
-        }
+    let Ok(connected) = connected else {
+        let what = "nothing was answered: the hub of this question does not answer";
+        return Err(CommandFailure::new(what, next));
     };
+    let why = |error: ConnectError| answers::nothing_sent(&error.to_string());
+    let mut subscriber =
+        connected.map_err(|error| CommandFailure::of_sentences(&why(error), next))?;
     let came = say_to(said, &mut subscriber).await;
     // If the goodbye takes too long, leave without it. Other subscribers are not affected.
     let _ = timeout(GOODBYE, subscriber.close(None)).await;
@@ -118,7 +119,7 @@ async fn say_to(
         AnswerMeaning::Extend(_) | AnswerMeaning::Pause | AnswerMeaning::Resume => {
             change_time(subscriber, &ask, &meaning).await
         }
-        answer => reply(subscriber, &ask, &answer).await,
+        answer => reply(said.number, subscriber, &ask, &answer).await,
     })
 }
 
@@ -172,7 +173,12 @@ fn differs(said: &TypedAnswer<'_>, ask: &Ask) -> Option<String> {
     Some(answers::hear_it_first(what))
 }
 
-async fn reply(subscriber: &mut Subscriber, ask: &Ask, meaning: &AnswerMeaning) -> AnswerResult {
+async fn reply(
+    number: u16,
+    subscriber: &mut Subscriber,
+    ask: &Ask,
+    meaning: &AnswerMeaning,
+) -> AnswerResult {
     let sent = async {
         match meaning {
             AnswerMeaning::Accept => ask.accept().await,
@@ -192,7 +198,11 @@ async fn reply(subscriber: &mut Subscriber, ask: &Ask, meaning: &AnswerMeaning) 
         }
         Ok(settled)
     };
-    let (settled, is_refused) = hearing(subscriber, settled).await;
+    let HeardMeanwhile { value, refusal } = hearing(subscriber, ask, settled).await;
+    let (Some(settled), is_refused) = (value, refusal.is_some()) else {
+        let why = refusal.unwrap_or_default();
+        return AnswerResult::NotDone(answers::does_not_count(number, &sentence(&why)));
+    };
     match settled {
         Ok(AskState::Resolved { outcome, decided_by }) => {
             resolved(meaning, &outcome, &decided_by, is_refused)
@@ -279,19 +289,46 @@ async fn change_time(
     AnswerResult::Unknown(answers::TIME_NOT_KNOWN.to_owned())
 }
 
-/// Waits for a future while the subscriber keeps receiving, which the future depends on. Also returns whether the
-/// producer refused an answer meanwhile.
-async fn hearing<T>(subscriber: &mut Subscriber, waiting: impl Future<Output = T>) -> (T, bool) {
+/// What was received while waiting for something.
+struct HeardMeanwhile<T> {
+    /// What was waited for; `None` if the answer was refused before that, and nothing more is known.
+    value: Option<T>,
+    /// Why the hub refused the answer, if it did.
+    refusal: Option<String>,
+}
+
+/// Waits for a future while the subscriber keeps receiving, which the future depends on. After a refusal of the answer
+/// it waits only for the notice that the question was settled before, which may take another way.
+async fn hearing<T>(
+    subscriber: &mut Subscriber,
+    ask: &Ask,
+    waiting: impl Future<Output = T>,
+) -> HeardMeanwhile<T> {
     let mut waiting = std::pin::pin!(waiting);
-    let (mut is_refused, mut is_ended) = (false, false);
+    let (mut refusal, mut until, mut is_ended) = (None, None, false);
     loop {
+        let given_up = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             news = subscriber.next(), if !is_ended => match news {
-                Some(News::Refused { error, .. }) => is_refused |= error == "invalid_token",
+                Some(News::AnswerNotCounted { ask: theirs, message, .. })
+                    if theirs.reply_token() == ask.reply_token() =>
+                {
+                    refusal = Some(message);
+                    until = Some(Instant::now() + REFUSAL_PATIENCE);
+                }
+                Some(News::Refused { error, message }) if error == "invalid_token" => {
+                    refusal = Some(message);
+                }
                 Some(_) => {}
                 None => is_ended = true,
             },
-            value = &mut waiting => return (value, is_refused),
+            value = &mut waiting => return HeardMeanwhile { value: Some(value), refusal },
+            () = given_up => return HeardMeanwhile { value: None, refusal },
         }
     }
 }
@@ -328,56 +365,4 @@ async fn over(said: &TypedAnswer<'_>) -> AnswerResult {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_the_person_said_and_the_producer_took_is_told_as_theirs() {
-        let own = |meaning: &AnswerMeaning, outcome: Outcome| {
-            resolved(meaning, &outcome, &DecidedBy::Reply, false)
-        };
-        assert_eq!(
-            own(&AnswerMeaning::Accept, Outcome::Accept),
-            AnswerResult::Settled("You allowed it.".into())
-        );
-        assert_eq!(
-            own(&AnswerMeaning::Reject, Outcome::Reject),
-            AnswerResult::Settled("You refused it.".into())
-        );
-        let blue = AnswerMeaning::Respond(Response::Text("blue\u{1b}".to_owned()));
-        let AnswerResult::Settled(said) = own(&blue, Outcome::Answered) else {
-            panic!("it is theirs")
-        };
-        assert!(said.starts_with("You answered: blue") && !said.contains('\u{1b}'), "{said}");
-        for (meaning, outcome, decided_by, is_refused) in [
-            (&AnswerMeaning::Accept, Outcome::Reject, DecidedBy::Reply, false),
-            (&AnswerMeaning::Reject, Outcome::Accept, DecidedBy::Reply, false),
-            (&AnswerMeaning::Accept, Outcome::Accept, DecidedBy::Reply, true),
-            (&AnswerMeaning::Accept, Outcome::Accept, DecidedBy::Timeout, false),
-            (&AnswerMeaning::Reject, Outcome::Reject, DecidedBy::NoListener, false),
-            (&AnswerMeaning::Accept, Outcome::Withdrawn, DecidedBy::Withdrawn, false),
-            (&blue, Outcome::Answered, DecidedBy::Reply, true),
-            (&blue, Outcome::Unanswered, DecidedBy::Timeout, false),
-        ] {
-            let came = resolved(meaning, &outcome, &decided_by, is_refused);
-            assert!(matches!(came, AnswerResult::Over(_)), "{meaning:?} {outcome}: {came:?}");
-        }
-    }
-
-    #[test]
-    fn an_answer_from_elsewhere_is_said_as_such() {
-        let said = |outcome, decided_by| answers::ended_without_it(&outcome, &decided_by);
-        assert_eq!(
-            said(Outcome::Reject, DecidedBy::Reply),
-            "It was already answered elsewhere: rejected."
-        );
-        assert_eq!(
-            said(Outcome::Reject, DecidedBy::Timeout),
-            "The time to answer is over. It ended: rejected."
-        );
-        assert_eq!(
-            said(Outcome::Withdrawn, DecidedBy::Withdrawn),
-            "The agent no longer asks this."
-        );
-    }
-}
+mod tests;

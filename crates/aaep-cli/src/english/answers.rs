@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use aaep::extension::{DecidedBy, Outcome};
 
+use aaep_announce::AskNumber;
+
 use super::duration;
 
 /// Why words are unclear. They are quoted.
@@ -49,6 +51,11 @@ pub(crate) fn nothing_answered(why: &str) -> String {
     format!("{why} Nothing was answered.")
 }
 
+/// The answer could not be sent. `why` is a sentence.
+pub(crate) fn nothing_sent(why: &str) -> String {
+    format!("Nothing was answered. {why}")
+}
+
 pub(crate) fn not_heard_whole(number: u16) -> String {
     format!(
         "Question {number} was not told to you to its end before you answered. Nothing was answered. Hear it first \
@@ -78,6 +85,33 @@ pub(crate) const NO_LONGER_ASKED: &str = "The agent no longer asks this.";
 pub(crate) const TOO_LATE: &str = "The time to answer is over, and the answer did not count.";
 pub(crate) const NOT_KNOWN: &str =
     "Your answer was sent, but nobody said what came of it. Look with: aaep attention";
+
+/// The hub says that the answer does not count. `why` is a sentence.
+pub(crate) fn does_not_count(number: u16, why: &str) -> String {
+    format!(
+        "Your answer does not count. {why} To hear whether question {number} still waits: aaep attention"
+    )
+}
+
+/// The answer was sent, and then the line broke or the hub reported an error.
+pub(crate) fn may_not_count(number: AskNumber) -> String {
+    format!(
+        "It is not known whether your answer to question {number} counts. To find out: aaep attention"
+    )
+}
+
+/// The same for an answer that a rule gave. `action` is a sentence.
+pub(crate) fn rule_not_known(action: &str) -> String {
+    format!(
+        "It is not known whether the answer of your rule counts: {action} To find out: aaep attention"
+    )
+}
+
+/// `action` and `why` are sentences.
+pub(crate) fn rule_does_not_count(action: &str, why: &str) -> String {
+    format!("The answer of your rule does not count: {action} {why}")
+}
+
 pub(crate) const OVER: &str = "The question is over.";
 
 /// How a question ended without this answer.

@@ -3,15 +3,18 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use aaep::printable;
+use aaep_announce::words::exact;
 use aaep_announce::{AnnouncerInput, AskEnding, Asked, HubNumber, rank};
-use aaep_subscriber::Ask;
+use aaep_subscriber::{Ask, AskState};
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use super::open::ending;
 use super::room::{ListeningRoom, RoomUpdate};
-use crate::attention::asked::PresentedAsk;
+use crate::attention::asked::{self, PresentedAsk};
 use crate::console::{self, CommandFailure};
+use crate::english::answers;
 use crate::keys::now_unix_ms;
 use crate::person::is_own_hub;
 use crate::settings::rules::automatic;
@@ -118,7 +121,14 @@ impl ListeningRoom {
 
     /// Handles the end of an ask.
     pub(super) fn ask_ended(&mut self, hub: HubNumber, ask: &Ask) {
-        let Some(number) = self.open.number_of(hub, ask) else { return };
+        let Some(number) = self.open.number_of(hub, ask) else {
+            if ask.state() == AskState::Unknown {
+                // A rule had answered it.
+                let told = answers::rule_not_known(&exact(asked::what(ask.event())));
+                self.tell_all(&AnnouncerInput::Notice(&told));
+            }
+            return;
+        };
         let was_ours = self.open.get(number).is_some_and(|it| it.is_answered);
         let ending = ending(ask.event(), &ask.state(), was_ours);
         if ask.state().is_final() {
@@ -130,6 +140,24 @@ impl ListeningRoom {
             tokio::spawn(async move { done(noting.await) });
         }
         self.tell_all(&AnnouncerInput::Over { number, ending });
+        if was_ours && ask.state() == AskState::Unknown {
+            self.tell_all(&AnnouncerInput::Notice(&answers::may_not_count(number)));
+        }
+    }
+
+    /// Handles an answer that does not count: the person is asked again, also if a rule had answered for them.
+    pub(super) fn not_counted(&mut self, hub: HubNumber, ask: Ask, message: &str) {
+        let why = printable(message);
+        if let Some(number) = self.open.number_of(hub, &ask) {
+            if let Some(waiting) = self.open.get_mut(number) {
+                waiting.is_answered = false;
+            }
+            self.tell_all(&AnnouncerInput::AnswerFailed { number, why: &why });
+        } else {
+            let told = answers::rule_does_not_count(&exact(asked::what(ask.event())), &why);
+            self.tell_all(&AnnouncerInput::Notice(&told));
+            self.gather_ask(hub, ask);
+        }
     }
 
     /// Ends all asks of a hub that sends nothing more, because their state is unknown from now on.

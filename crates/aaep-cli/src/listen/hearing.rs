@@ -151,6 +151,7 @@ impl ListeningRoom {
                 self.receive_ask(hub, ask);
             }
             News::AskEnded(ask) => self.ask_ended(hub, &ask),
+            News::AnswerNotCounted { ask, message, .. } => self.not_counted(hub, ask, &message),
             News::AskTimeChanged(ask) => {
                 if let Some(number) = self.open.number_of(hub, &ask) {
                     let wanted = self.timed.take_if(|(timed, _)| *timed == number);

@@ -220,6 +220,11 @@ impl ListeningRoom {
         match update {
             RoomUpdate::Gathered => self.number_gathered(),
             RoomUpdate::Numbered(all) => all.iter().for_each(|it| self.tell_ask(it)),
+            // Whether such an answer counts is not known. The kit's news about the ask tells the rest.
+            RoomUpdate::NotAnswered(number, SayError::LineBroke) => {
+                let told = english::answers::may_not_count(number);
+                self.tell_all(&AnnouncerInput::Notice(&told));
+            }
             RoomUpdate::NotAnswered(number, error) => {
                 if let Some(waiting) = self.open.get_mut(number) {
                     waiting.is_answered = false;

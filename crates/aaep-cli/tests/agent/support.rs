@@ -43,6 +43,10 @@ pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
+/// How long the journal of a hub is at first.
+#[cfg(target_os = "linux")]
+const JOURNAL_BYTES: u64 = 256 << 10;
+
 /// A hub, with the scripted agent or without, that is killed at the end.
 pub(crate) struct Hub {
     process: Child,
@@ -77,8 +81,36 @@ impl Hub {
         Hub::serve_as(folder, &["--bind", "127.0.0.1:0"])
     }
 
+    /// A hub whose disk can be filled.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn serve_on_small_disk(folder: &Path) -> Self {
+        // A process that ignores this signal gets an error for a file that would be too long.
+        let mut command = aaep(&[]);
+        let program = command.get_program().to_owned();
+        let variables: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" serve \"$@\""]).arg(program);
+        for name in variables {
+            command.env_remove(name);
+        }
+        let arguments = ["--trust-local-programs", "--bind", "127.0.0.1:0"];
+        Hub::serve_command(command, folder, &arguments)
+    }
+
+    /// Lets no file of the hub grow beyond its journal, or again as much as it wants.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn fill_disk(&self, is_full: bool) {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let pid = Pid::from_child(&self.process);
+        let current = is_full.then_some(JOURNAL_BYTES);
+        prlimit(Some(pid), Resource::Fsize, Rlimit { current, maximum: None }).expect("a limit");
+    }
+
     fn serve_as(folder: &Path, arguments: &[&str]) -> Self {
-        let mut command = aaep(&["serve"]);
+        Hub::serve_command(aaep(&["serve"]), folder, arguments)
+    }
+
+    fn serve_command(mut command: Command, folder: &Path, arguments: &[&str]) -> Self {
         command.args(arguments).arg("--store").arg(folder.join("store"));
         for name in
             ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]

@@ -179,6 +179,22 @@ impl SubscriptionAsks {
         self.answered.insert(token.clone(), answered);
     }
 
+    /// Opens an ask again whose answer the producer did not count. Returns false if its outcome is known by now,
+    /// if it is not the ask that was answered, or if there is no room for it.
+    pub(super) fn reopen(&mut self, ask: UnsettledAsk) -> bool {
+        let event_id = &ask.event.envelope.event_id;
+        let is_it = |it: &AnsweredAsk| !it.is_resolved && it.event_id == *event_id;
+        let has_room = self.open.len() < MAX_OPEN_ASKS
+            && self.bytes.saturating_add(ask.size) <= MAX_OPEN_ASK_BYTES;
+        if !has_room || !self.answered.get(&ask.reply_token).is_some_and(is_it) {
+            return false;
+        }
+        self.answered.remove(&ask.reply_token);
+        self.bytes += ask.size;
+        self.open.insert(ask.reply_token.clone(), ask);
+        true
+    }
+
     /// Records an ask that arrived. Asks that have to give way are reported in `changes`.
     pub(super) fn ask(
         &mut self,

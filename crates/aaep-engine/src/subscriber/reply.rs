@@ -144,6 +144,12 @@ impl SubscriberRules {
         Ok(reply)
     }
 
+    /// Lets the person answer an ask again after the producer said that their reply does not count. `ask` is the
+    /// ask as it was before the reply. Returns false if it cannot be answered any more.
+    pub fn reply_not_counted(&mut self, ask: UnsettledAsk) -> bool {
+        self.asks.reopen(ask)
+    }
+
     /// The ask, the subscription to answer it on, and the timestamp of the answer.
     fn answerable(
         &self,

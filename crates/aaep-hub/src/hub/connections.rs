@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aaep::{EventId, SessionId, SubscriptionId};
+use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
 use aaep_engine::terms::Door;
 use aaep_engine::{EndReason, EngineInput, PrincipalNumber, SubscriberKey};
 use aaep_transport::wire::{Command, ConnectionKey, Socket, WireReport, WireSubscriber};
@@ -90,7 +90,7 @@ impl EngineOwner {
             WireInput::Subscriber { connection, text, reading, is_paused } => {
                 match self.status.what_is_wrong() {
                     Some(_) if reading.is_request() => self.reject_now(connection),
-                    Some(why) => self.refuse_now(connection, why),
+                    Some(why) => self.refuse_now(connection, why, reading.reply_token()),
                     None => self.handle_subscriber_message(connection, &text, *reading),
                 }
                 if is_paused {
@@ -99,7 +99,7 @@ impl EngineOwner {
             }
             WireInput::Agent { connection, message, is_paused } => {
                 match self.status.what_is_wrong() {
-                    Some(why) => self.refuse_now(connection, why),
+                    Some(why) => self.refuse_now(connection, why, None),
                     None => self.handle_agent_message(connection, message),
                 }
                 if is_paused {
@@ -132,10 +132,19 @@ impl EngineOwner {
     }
 
     /// While nothing can be stored, refuses a message that came on a socket. The sender learns this at once,
-    /// ahead of everything that waits for the disk.
-    fn refuse_now(&mut self, connection: ConnectionKey, why: String) {
+    /// ahead of everything that waits for the disk. If it was a reply to an ask, the error names it.
+    fn refuse_now(
+        &mut self,
+        connection: ConnectionKey,
+        why: String,
+        reply_token: Option<&ReplyToken>,
+    ) {
         let message = HubError::NotTaken { why }.to_string();
-        let frame = json!({ "type": "agentvoice:error", "error": "not_taken", "message": message });
+        let mut frame =
+            json!({ "type": "agentvoice:error", "error": "not_taken", "message": message });
+        if let Some(token) = reply_token {
+            frame["reply_token"] = token.as_str().into();
+        }
         let packet = Arc::new(WirePacket::new("", frame.to_string().into_bytes()));
         let is_agent =
             self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
@@ -326,16 +335,19 @@ impl EngineOwner {
         self.tell_wire(Command::Send { connection, packet });
     }
 
-    /// Reports on a WebSocket what is wrong with a message. Closes the connection if its peer keeps making
-    /// mistakes.
+    /// Reports on a WebSocket what is wrong with a message, and which reply it was. Closes the connection if its
+    /// peer keeps making mistakes.
     pub(super) fn report_mistake(
         &mut self,
         connection: ConnectionKey,
-        error: &str,
-        message: &str,
+        (error, message): (&str, &str),
         wrong: &[aaep::Violation],
+        reply_token: Option<&ReplyToken>,
     ) {
         let mut body = json!({ "type": "agentvoice:error", "error": error, "message": message });
+        if let Some(token) = reply_token {
+            body["reply_token"] = token.as_str().into();
+        }
         if !wrong.is_empty() {
             body["violations"] = violations::to_json(wrong);
         }

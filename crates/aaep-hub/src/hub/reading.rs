@@ -7,7 +7,7 @@
 use std::fmt;
 
 use aaep::handshake::SubscriptionRejected;
-use aaep::{Message, Mode, SubscriptionId, Violation};
+use aaep::{Message, Mode, ReplyToken, SubscriptionId, Violation};
 use aaep_engine::terms::{Offer, reject_malformed};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -27,7 +27,24 @@ pub(crate) enum SubscriberMessage {
     Malformed(Vec<Violation>),
 }
 
+/// The token of the ask that a message answers, if it is a reply.
+pub(super) fn reply_token_of(message: &Message) -> Option<&ReplyToken> {
+    match message {
+        Message::ConfirmationReply(reply) => Some(&reply.reply_token),
+        Message::ClarificationReply(reply) => Some(&reply.reply_token),
+        _ => None,
+    }
+}
+
 impl SubscriberMessage {
+    /// The token of the ask that it answers, if it is a reply.
+    pub(crate) fn reply_token(&self) -> Option<&ReplyToken> {
+        match self {
+            SubscriberMessage::Valid(message) => reply_token_of(message),
+            _ => None,
+        }
+    }
+
     /// Whether it requests a subscription, readable or not.
     pub(crate) fn is_request(&self) -> bool {
         matches!(

@@ -15,7 +15,7 @@ use super::connections::ConnectionKind;
 use super::owner::{EngineOwner, HubSubscriber};
 use super::permission_note;
 use super::posts::NotInstructed;
-use super::reading::{MalformedRequest, SubscriberMessage};
+use super::reading::{MalformedRequest, SubscriberMessage, reply_token_of};
 use crate::access::{LimitError, Principal, Scope, SubscriptionPermit};
 
 /// How many subscriptions are reserved for the person's own programs, and for those that they allowed to
@@ -356,7 +356,8 @@ impl EngineOwner {
                 return;
             }
             SubscriberMessage::Malformed(wrong) => {
-                self.report_mistake(connection, "not_valid", "The message is not valid.", &wrong);
+                let error = ("not_valid", "The message is not valid.");
+                self.report_mistake(connection, error, &wrong, None);
                 return;
             }
         };
@@ -367,6 +368,7 @@ impl EngineOwner {
             return;
         }
         let is_close = matches!(message, Message::SubscriptionClose(_));
+        let reply_token = reply_token_of(&message).cloned();
         match self.tell(&principal, message, Some(connection)) {
             MessageOutcome::Closed if is_close => {
                 self.close(connection, 4005, "You ended the subscription.");
@@ -382,7 +384,7 @@ impl EngineOwner {
             }
             refused => {
                 if let Some((error, why)) = refused.refusal() {
-                    self.report_mistake(connection, error, &why, &[]);
+                    self.report_mistake(connection, (error, &why), &[], reply_token.as_ref());
                 }
             }
         }

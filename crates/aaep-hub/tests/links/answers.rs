@@ -41,6 +41,7 @@ async fn reach(hub: &TestHub, wire: Wire, bearer: Option<String>) -> Reach {
         program.decide(&token, "accept").await;
         let refused = program.next_of("agentvoice:error").await;
         assert_eq!(refused["error"], "invalid_token", "{wire:?}");
+        assert_eq!(refused["reply_token"], token.as_str(), "{wire:?}");
         let settled = hub.settlement(&token).await;
         assert_eq!((settled.outcome, settled.decided_by), (Outcome::Reject, DecidedBy::NoListener));
         return Reach::Hearing;

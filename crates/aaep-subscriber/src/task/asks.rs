@@ -30,6 +30,8 @@ struct KitAsk {
     standing: watch::Sender<AskStanding>,
     /// An answer that waits for the link.
     waiting: Option<(KitAnswer, DoneSender)>,
+    /// The ask as it was before the answer that was sent.
+    before_answer: Option<UnsettledAsk>,
     opened: u64,
 }
 
@@ -55,8 +57,13 @@ impl KitAsks {
             commands,
         };
         self.opened += 1;
-        let tracked =
-            KitAsk { ask: ask.clone(), standing: sender, waiting: None, opened: self.opened };
+        let tracked = KitAsk {
+            ask: ask.clone(),
+            standing: sender,
+            waiting: None,
+            before_answer: None,
+            opened: self.opened,
+        };
         self.tracked.insert(open.reply_token.clone(), tracked);
         Some(ask)
     }
@@ -110,9 +117,12 @@ impl KitAsks {
         })
     }
 
-    /// Records that the person's answer is on its way.
-    pub(super) fn answered(&mut self, token: &ReplyToken) {
+    /// Records that the person's answer is on its way. `before` is the ask before it was answered.
+    pub(super) fn answered(&mut self, token: &ReplyToken, before: Option<UnsettledAsk>) {
         self.set(token, AskState::Answered);
+        if let Some(tracked) = self.tracked.get_mut(token) {
+            tracked.before_answer = before;
+        }
         let followed = self.tracked.values().filter(|it| !it.standing.borrow().state.is_open());
         if followed.clone().count() > MAX_FOLLOWED
             && let Some(oldest) = followed.min_by_key(|it| it.opened)
@@ -123,9 +133,34 @@ impl KitAsks {
         }
     }
 
+    /// Opens an ask again whose answer does not count, if `reopen` agrees.
+    pub(super) fn not_counted(
+        &mut self,
+        token: &ReplyToken,
+        reopen: impl FnOnce(UnsettledAsk) -> bool,
+    ) -> Option<Ask> {
+        let tracked = self.tracked.get_mut(token)?;
+        let before = tracked.before_answer.take()?;
+        if !reopen(before) {
+            return None;
+        }
+        tracked.standing.send_modify(|it| it.state = AskState::Open);
+        Some(tracked.ask.clone())
+    }
+
+    /// Marks the answer to an ask as uncertain.
+    pub(super) fn doubt_answer(&mut self, token: &ReplyToken) -> Vec<News> {
+        self.doubt(|ask| ask.reply_token == *token)
+    }
+
     /// Marks the answers that were sent as uncertain: they may not have arrived.
     pub(super) fn doubt_answers(&mut self) -> Vec<News> {
-        let is_answered = |it: &&KitAsk| it.standing.borrow().state == AskState::Answered;
+        self.doubt(|_| true)
+    }
+
+    fn doubt(&mut self, is_meant: impl Fn(&Ask) -> bool) -> Vec<News> {
+        let is_answered =
+            |it: &&KitAsk| it.standing.borrow().state == AskState::Answered && is_meant(&it.ask);
         let doubtful: Vec<_> = self.tracked.values().filter(is_answered).collect();
         for tracked in &doubtful {
             tracked.standing.send_modify(|it| it.state = AskState::Unknown);

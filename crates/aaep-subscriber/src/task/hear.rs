@@ -26,7 +26,13 @@ struct MessageGlimpse {
     event_id: Option<serde_json::Value>,
     error: Option<String>,
     message: Option<String>,
+    reply_token: Option<String>,
 }
+
+/// The errors of a hub which say that what was sent changed nothing. Any other error leaves it open whether an answer
+/// counts.
+const NOTHING_CHANGED: &[&str] =
+    &["invalid_token", "not_counted", "not_taken", "no_such_subscription"];
 
 /// The longest error text of a producer that is passed on, in characters.
 const MAX_COMPLAINT: usize = 1024;
@@ -74,13 +80,9 @@ impl<D: Dial> SubscriptionTask<D> {
             self.link_down(&message, std::time::Duration::ZERO);
             return Ok(());
         }
-        // The error does not name the answer, so all of them are uncertain.
-        if error == "invalid_token" || error == "no_such_subscription" {
-            let doubtful = self.asks.doubt_answers();
-            self.waiting.extend(doubtful);
-        }
         let is_lost = error == "no_such_subscription";
-        self.tell(News::Refused { error, message });
+        let news = self.asks_refused(glimpse.reply_token, error, message);
+        self.waiting.extend(news);
         if is_lost {
             self.is_lost = true;
             self.link_down(
@@ -89,6 +91,32 @@ impl<D: Dial> SubscriptionTask<D> {
             );
         }
         Ok(())
+    }
+
+    /// The news about a refusal. One that names an answer concerns that answer; any other may concern each answer
+    /// that was sent, except the refusal of an instruction to an agent.
+    fn asks_refused(
+        &mut self,
+        reply_token: Option<String>,
+        error: String,
+        message: String,
+    ) -> Vec<News> {
+        let token = reply_token.and_then(|token| ReplyToken::parse(&token).ok());
+        let mut news = Vec::new();
+        match &token {
+            Some(token) if NOTHING_CHANGED.contains(&error.as_str()) => {
+                let rules = &mut self.rules;
+                if let Some(ask) = self.asks.not_counted(token, |ask| rules.reply_not_counted(ask))
+                {
+                    return vec![News::AnswerNotCounted { ask, error, message }];
+                }
+            }
+            Some(token) => news.extend(self.asks.doubt_answer(token)),
+            None if error == "not_accepted" => {}
+            None => news.extend(self.asks.doubt_answers()),
+        }
+        news.push(News::Refused { error, message });
+        news
     }
 
     /// Applies the rules to a message, and tells the program the result.

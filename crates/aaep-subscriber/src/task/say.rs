@@ -73,9 +73,10 @@ impl<D: Dial> SubscriptionTask<D> {
             // The future was dropped: the answer was taken back.
             return;
         }
+        let before = self.rules.open_asks().find(|ask| ask.reply_token == *token).cloned();
         match self.make_reply(token, answer) {
             Ok(text) => {
-                self.asks.answered(token);
+                self.asks.answered(token, before);
                 self.send_text(text, Some(done));
             }
             Err(why) => {

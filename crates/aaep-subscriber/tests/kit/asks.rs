@@ -199,6 +199,77 @@ async fn what_was_settled_while_the_line_was_broken_is_told_when_it_is_back() {
     assert_eq!(ask.settled().await, resolved(Outcome::Accept, DecidedBy::Reply));
 }
 
+/// What a hub says when it refuses something, and which reply that was.
+fn refusal(error: &str, reply_token: Option<&str>) -> serde_json::Value {
+    let mut refusal = json!({ "type": "agentvoice:error", "error": error, "message": "No room." });
+    if let Some(token) = reply_token {
+        refusal["reply_token"] = token.into();
+    }
+    refusal
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_count_is_told_and_can_be_given_again() {
+    for error in ["not_taken", "not_counted", "invalid_token"] {
+        let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
+        line.says(&confirmation(1, 60)).await;
+        line.says(&confirmation(2, 60)).await;
+        let (other, ask) = (next_ask(&mut subscriber).await, next_ask(&mut subscriber).await);
+        other.accept().await.expect("said");
+        ask.accept().await.expect("said");
+        line.hears().await;
+        line.hears().await;
+        line.says(&refusal(error, Some("rpl_n2"))).await;
+        let News::AnswerNotCounted { ask: told, error: code, message } =
+            next(&mut subscriber).await
+        else {
+            panic!("{error} is told")
+        };
+        assert_eq!((told.reply_token(), &*code, &*message), (ask.reply_token(), error, "No room."));
+        assert_eq!((ask.state(), other.state()), (AskState::Open, AskState::Answered));
+        ask.reject().await.expect("said again");
+        assert_eq!(line.hears().await["decision"], "reject");
+        line.says(&notice(3, 2, "reject", "reply")).await;
+        assert_eq!(ask.settled().await, resolved(Outcome::Reject, DecidedBy::Reply));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_refusal_that_leaves_it_open_nobody_is_told_that_an_answer_counts() {
+    for (refused, is_other_doubtful) in [
+        (refusal("stopping", Some("rpl_n2")), false),
+        (refusal("something_new", Some("rpl_n2")), false),
+        (refusal("not_taken", None), true),
+        (refusal("something_new", None), true),
+    ] {
+        let (mut subscriber, _producer, line) = connected(Wishes::new("reader")).await;
+        line.says(&confirmation(1, 60)).await;
+        line.says(&confirmation(2, 60)).await;
+        let (other, ask) = (next_ask(&mut subscriber).await, next_ask(&mut subscriber).await);
+        other.accept().await.expect("said");
+        ask.accept().await.expect("said");
+        line.says(&refused).await;
+        until(&mut subscriber, |news| matches!(news, News::Refused { .. })).await;
+        assert_eq!(ask.state(), AskState::Unknown, "{refused}");
+        let expected = if is_other_doubtful { AskState::Unknown } else { AskState::Answered };
+        assert_eq!(other.state(), expected, "{refused}");
+        let again = Err(SayError::CannotReply(CannotReply::AlreadyAnswered));
+        assert_eq!(ask.accept().await, again, "it may count");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_refuses_an_instruction_puts_no_answer_in_doubt() {
+    let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;
+    line.says(&confirmation(1, 60)).await;
+    let ask = next_ask(&mut subscriber).await;
+    ask.accept().await.expect("said");
+    line.hears().await;
+    line.says(&refusal("not_accepted", None)).await;
+    assert!(matches!(next(&mut subscriber).await, News::Refused { .. }));
+    assert_eq!(ask.state(), AskState::Answered);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_the_producer_does_not_take_is_not_called_sent() {
     let (mut subscriber, _producer, mut line) = connected(Wishes::new("reader")).await;

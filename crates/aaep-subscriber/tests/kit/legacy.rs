@@ -143,9 +143,24 @@ async fn an_answer_that_such_a_producer_does_not_take_is_not_told_as_taken() {
         let News::Refused { error, message } = next(&mut subscriber).await else {
             panic!("refused")
         };
-        assert_eq!(error, "invalid_token");
+        assert_eq!(error, "status");
         assert!(message.contains("status 500") && !message.contains('\u{1b}'), "{message}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_such_a_producer_refuses_is_told_not_to_count() {
+    let producer = Producer::new(vec![confirmation(1, 600)], "409 Conflict", "{}");
+    let mut subscriber = connect(&producer.address, Wishes::new("reader")).await.expect("a stream");
+    let ask = next_ask(&mut subscriber).await;
+    ask.accept().await.expect("said");
+    let (told, message) = loop {
+        if let News::AnswerNotCounted { ask, message, .. } = next(&mut subscriber).await {
+            break (ask, message);
+        }
+    };
+    assert_eq!((told.reply_token(), ask.state()), (ask.reply_token(), AskState::Open));
+    assert!(message.contains("status 409"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

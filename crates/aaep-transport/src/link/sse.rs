@@ -161,8 +161,10 @@ impl SseWire {
         let Some(kind) = parsed.as_ref().and_then(|it| it.get("type")?.as_str()) else {
             return Ok(PostAnswer::error("not_valid", "The message has no type. It was not sent."));
         };
+        let reply_token = reply_token(kind, parsed.as_ref());
         if !self.has_handshake {
-            return self.say_without_handshake(kind, &message).await;
+            let answer = self.say_without_handshake(kind, &message).await?;
+            return Ok(answer.about_reply(reply_token));
         }
         let is_request = kind == "subscription.request";
         let path =
@@ -181,7 +183,7 @@ impl SseWire {
             let path = place.map(|place| place.path_and_query().to_owned());
             heard.stream = Some(path.unwrap_or_else(|| self.events(&id)));
         }
-        Ok(heard)
+        Ok(heard.about_reply(reply_token))
     }
 
     /// Sends a message to a producer without a handshake (ruling 27): answers go to the address next to its
@@ -208,7 +210,9 @@ impl SseWire {
             return Ok(PostAnswer::default());
         }
         let why = format!("The producer did not take the answer: status {}.", status.as_u16());
-        Ok(PostAnswer::error("invalid_token", &why))
+        // A producer that failed may have used the answer before.
+        let code = if status.is_client_error() { "not_taken" } else { "status" };
+        Ok(PostAnswer::error(code, &why))
     }
 
     /// Passes on what arrives on the stream, once there is one.
@@ -323,6 +327,18 @@ impl PostAnswer {
         PostAnswer { message: Some(body.to_string()), ..PostAnswer::default() }
     }
 
+    /// Names the reply that an error is about, so that the subscriber knows which answer does not count.
+    fn about_reply(mut self, reply_token: Option<&str>) -> Self {
+        let (Some(token), Some(message)) = (reply_token, &self.message) else { return self };
+        if let Ok(Value::Object(mut object)) = serde_json::from_str(message)
+            && object.get("type").is_some_and(|it| it == ERROR)
+        {
+            object.insert("reply_token".to_owned(), token.into());
+            self.message = Some(Value::Object(object).to_string());
+        }
+        self
+    }
+
     fn read(status: StatusCode, body: String) -> Self {
         let said: Value = serde_json::from_str(&body).unwrap_or_default();
         let kind = said.get("type").and_then(Value::as_str);
@@ -365,6 +381,12 @@ impl PostAnswer {
 /// The types of answers that are not messages of the specification, as on a WebSocket.
 const ERROR: &str = "agentvoice:error";
 const INSTRUCTED: &str = "agentvoice:instructed";
+
+/// The token of a message, if it is a reply to an ask.
+fn reply_token<'a>(kind: &str, message: Option<&'a Value>) -> Option<&'a str> {
+    let is_reply = ["confirmation.reply", "clarification.reply"].contains(&kind);
+    message?.get("reply_token")?.as_str().filter(|_| is_reply)
+}
 
 fn text(said: &Value, name: &str) -> Option<String> {
     said.get(name).and_then(Value::as_str).map(str::to_owned)

@@ -57,6 +57,22 @@ fn a_question_is_answered_once() {
 }
 
 #[test]
+fn an_answer_that_does_not_count_can_be_given_again() {
+    let mut subscriber = listening();
+    subscriber.get(1, &confirmation("q", 60));
+    let before = subscriber.open_asks().next().cloned().expect("a question");
+    assert!(!subscriber.reply_not_counted(before.clone()), "nothing was answered yet");
+    subscriber.accept(2, "q").expect("a reply");
+    assert!(subscriber.reply_not_counted(before.clone()));
+    assert!(!subscriber.reply_not_counted(before.clone()), "it is open again");
+    assert_eq!(subscriber.open_asks().count(), 1);
+    subscriber.accept(3, "q").expect("another reply");
+    subscriber.get(4, &notice("q", "accept", "reply"));
+    assert!(!subscriber.reply_not_counted(before), "its outcome is known");
+    assert_eq!(subscriber.accept(5, "q"), Err(CannotReply::AlreadyAnswered));
+}
+
+#[test]
 fn nothing_is_answered_that_nobody_asked() {
     let mut subscriber = listening();
     assert_eq!(subscriber.accept(1, "made"), Err(CannotReply::UnknownAsk));
