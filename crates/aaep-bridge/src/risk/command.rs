@@ -174,13 +174,12 @@ fn judge_by_table(judge: &mut ShellJudge<'_>, name: &str, arguments: &[CommandWo
     if rows.is_empty() {
         judge.find(RiskGrade::Risky, "runs a program that is not in the risk table");
     }
+    let worst = rows.iter().map(|row| row.grade).max();
     let (mut reads, mut writes) = (false, false);
     for row in rows {
-        let finding = RiskFinding {
-            grade: row.grade,
-            cannot_be_undone: row.cannot_be_undone,
-            why: row.why.clone(),
-        };
+        // Only the worst of what one command does is told.
+        let why = if Some(row.grade) == worst { row.why.clone() } else { String::new() };
+        let finding = RiskFinding { grade: row.grade, cannot_be_undone: row.cannot_be_undone, why };
         reads |= row.reads_paths;
         writes |= row.writes_paths;
         if row.writes_paths {
