@@ -4,6 +4,7 @@
 //! where silence may consent (ruling 35). A reject, a withdrawn question, a lost hub and an unreadable answer all
 //! give another exit code.
 
+mod put;
 mod question;
 mod race;
 mod waiting;
@@ -22,6 +23,7 @@ use crate::console::{self, CommandFailure, ascii_json_line, count};
 use crate::http::HubClient;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
+pub(crate) use put::BridgeAsk;
 use question::PreparedAsk;
 use waiting::ReportedOutcome;
 

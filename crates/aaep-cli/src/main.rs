@@ -4,6 +4,7 @@
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
 mod agent;
+mod agents;
 mod allow;
 mod answer;
 mod archive;
@@ -20,6 +21,7 @@ mod demo;
 mod doctor;
 mod emit;
 mod english;
+mod hook;
 mod http;
 mod hubs;
 mod instruct;
@@ -83,6 +85,10 @@ enum AaepCommand {
     Schema(schema::SchemaOptions),
     /// Publish events to a hub: what an agent does, from a script or a hook.
     Emit(emit::EmitOptions),
+    /// Set up agents that you already use, so that you hear them and they ask you here.
+    Agents(agents::AgentsOptions),
+    /// What agents run before and after their tools; `aaep agents add` sets it up.
+    Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
     Ask(ask::AskOptions),
     /// List the questions waiting for you, from all agents, the riskiest first.
@@ -132,6 +138,8 @@ fn main() -> ExitCode {
         AaepCommand::Validate(arguments) => validate::run(&arguments),
         AaepCommand::Schema(arguments) => schema::run(&arguments),
         AaepCommand::Emit(arguments) => emit::run(&arguments),
+        AaepCommand::Agents(arguments) => agents::run(&arguments),
+        AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),
         AaepCommand::Answer(arguments) => answer::run(&arguments),

@@ -12,6 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "You listen",
         &[
             "demo",
+            "agents",
             "listen",
             "attention",
             "answer",
@@ -23,7 +24,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("You write agents", &["ask", "emit"]),
+    ("You write agents", &["ask", "emit", "hook"]),
     ("You run a hub", &["serve", "tokens", "keys", "sessions", "audit", "backup"]),
     ("You check", &["validate", "schema", "manifest", "capture", "report"]),
     ("Also", &["completions", "man", "help"]),

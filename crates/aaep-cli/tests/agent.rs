@@ -27,6 +27,9 @@ mod emit;
 #[path = "agent/full_disk.rs"]
 mod full_disk;
 #[cfg(unix)]
+#[path = "agent/hook.rs"]
+mod hook;
+#[cfg(unix)]
 #[path = "agent/kills.rs"]
 mod kills;
 #[path = "agent/kit.rs"]

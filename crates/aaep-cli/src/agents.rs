@@ -1,0 +1,217 @@
+//! `aaep agents`: sets up agents that people already use, so that they are heard and ask here.
+//!
+//! Only the agent's own settings are changed, and only the part that is ours. What cannot be understood is left alone
+//! and named.
+
+mod settings_file;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use aaep_bridge::AskPolicy;
+use aaep_bridge::claude_code::settings;
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::console::{self, CommandFailure, name_of};
+use crate::hook::parse_policy;
+use crate::hubs::HubFlags;
+use crate::keys::tell;
+use settings_file::SettingsFile;
+
+/// What to do.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsOptions {
+    #[command(subcommand)]
+    command: Option<AgentsCommand>,
+    #[command(flatten)]
+    hub: HubFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentsCommand {
+    /// List the agents that can be set up, and those that are.
+    List,
+    /// Set up an agent: you hear what it does, and it asks you here.
+    Add {
+        /// The agent.
+        #[arg(value_enum)]
+        agent: BridgedAgent,
+        /// When to ask you: tell (only say what it does), risky (ask before what is risky), changes (ask before
+        /// everything that changes something).
+        #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
+        policy: AskPolicy,
+        /// Print what the settings of the agent would be, and change nothing.
+        #[arg(long)]
+        print: bool,
+    },
+    /// Take an agent's setup away again.
+    Remove {
+        /// The agent.
+        #[arg(value_enum)]
+        agent: BridgedAgent,
+        /// Print what the settings of the agent would be, and change nothing.
+        #[arg(long)]
+        print: bool,
+    },
+}
+
+/// An agent that can be set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BridgedAgent {
+    /// Claude Code, by its hooks.
+    ClaudeCode,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &AgentsOptions) -> Result<ExitCode, CommandFailure> {
+    match &options.command {
+        None | Some(AgentsCommand::List) => list(&options.hub),
+        Some(AgentsCommand::Add { agent: BridgedAgent::ClaudeCode, policy, print }) => {
+            add(*policy, *print)
+        }
+        Some(AgentsCommand::Remove { agent: BridgedAgent::ClaudeCode, print }) => remove(*print),
+    }
+}
+
+/// The settings of Claude Code.
+fn settings_path() -> Result<PathBuf, CommandFailure> {
+    let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let folder = set("CLAUDE_CONFIG_DIR").or_else(|| set("HOME").map(|it| it.join(".claude")));
+    let folder = folder.or_else(|| set("USERPROFILE").map(|it| it.join(".claude")));
+    folder.map(|it| it.join("settings.json")).ok_or_else(|| {
+        let next = "Say where with CLAUDE_CONFIG_DIR.";
+        CommandFailure::new(
+            "there is no home folder, so Claude Code's settings cannot be found",
+            next,
+        )
+    })
+}
+
+fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
+    let path = settings_path()?;
+    let command =
+        SettingsFile::new(path.clone()).read()?.and_then(|it| settings::installed_command(&it));
+    let is_there = path.parent().is_some_and(std::path::Path::is_dir);
+    tell(&match (&command, is_there) {
+        (Some(command), _) => format!("Claude Code is set up. {}", policy_sentence(command)),
+        (None, true) => {
+            "Claude Code is here and not set up. To hear it: aaep agents add claude-code".to_owned()
+        }
+        (None, false) => {
+            "Claude Code was not found. It keeps its settings in ~/.claude.".to_owned()
+        }
+    })?;
+    if let Some(command) = command.filter(|it| !runs_this_program(it)) {
+        tell(&format!(
+            "It runs another program than this one: {}. To set it up again: aaep agents add claude-code",
+            aaep::printable(&command)
+        ))?;
+    }
+    let is_hub_there = hub.agent_client().is_ok_and(|client| {
+        let request = crate::http::HubRequest {
+            method: "GET",
+            path: "/healthz",
+            body: None,
+            timeout: std::time::Duration::from_secs(5),
+        };
+        client.send(&request).is_ok_and(|it| it.is_success())
+    });
+    if !is_hub_there {
+        tell(
+            "The hub is not running, so nothing of it is heard, and what is risky is not run. To start it: aaep serve",
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn policy_sentence(command: &str) -> &'static str {
+    match command.rsplit(' ').next() {
+        Some("tell") => "It says what it does, and asks only where Claude Code itself asks.",
+        Some("changes") => "It asks you before everything that changes something.",
+        _ => "It asks you before what is risky.",
+    }
+}
+
+/// The command that the hooks run: this program, by its whole path.
+fn hook_command(policy: AskPolicy) -> Result<String, CommandFailure> {
+    let program = std::env::current_exe().map_err(|error| {
+        let what = format!("cannot find out where this program is: {}", console::reason(&error));
+        CommandFailure::new(what, "Start it by its whole path.")
+    })?;
+    let program = program.to_str().filter(|it| !it.contains(['\n', '\0'])).ok_or_else(|| {
+        let next = "Move the program to a folder whose name is text.";
+        CommandFailure::new("the path of this program is not text", next)
+    })?;
+    let name =
+        AskPolicy::NAMES.iter().find(|(_, it)| *it == policy).map_or("risky", |(name, _)| name);
+    Ok(format!("{} hook claude-code --policy {name}", quoted(program)))
+}
+
+/// The path as one word for a shell.
+fn quoted(path: &str) -> String {
+    let is_plain =
+        |it: char| it.is_ascii_alphanumeric() || matches!(it, '/' | '.' | '_' | '-' | '+');
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}
+
+fn runs_this_program(command: &str) -> bool {
+    hook_command(AskPolicy::default()).is_ok_and(|own| {
+        let program = |it: &str| it.rsplit_once(" hook ").map(|(program, _)| program.to_owned());
+        program(&own) == program(command)
+    })
+}
+
+fn add(policy: AskPolicy, is_trial: bool) -> Result<ExitCode, CommandFailure> {
+    let command = hook_command(policy)?;
+    let file = SettingsFile::new(settings_path()?);
+    let before = file.read()?.unwrap_or_default();
+    let after = settings::with_hooks(&before, &command).map_err(|fault| {
+        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
+        CommandFailure::new(
+            what,
+            format!("Correct it, or let each hook of Claude Code run: {command}"),
+        )
+    })?;
+    if is_trial {
+        tell(after.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let backup = file.replace(&before, &after)?;
+    tell(&format!(
+        "Claude Code is set up in {}. {}",
+        name_of(file.path()),
+        policy_sentence(&command)
+    ))?;
+    if let Some(backup) = backup {
+        tell(&format!("Its settings as they were are kept in {}.", name_of(&backup)))?;
+    }
+    tell(
+        "Now start the hub, if it does not run: aaep serve. Listen in another terminal: aaep listen. Then start Claude Code.",
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(is_trial: bool) -> Result<ExitCode, CommandFailure> {
+    let file = SettingsFile::new(settings_path()?);
+    let Some(before) = file.read()? else {
+        tell("Claude Code is not set up: it has no settings.")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let after = settings::without_hooks(&before).map_err(|fault| {
+        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
+        CommandFailure::new(what, "Take out the hooks that run aaep hook claude-code by hand.")
+    })?;
+    if is_trial {
+        tell(after.trim_end())?;
+    } else if after == before {
+        tell("Claude Code is not set up. Nothing was changed.")?;
+    } else {
+        file.restore(&before, &after)?;
+        tell("Claude Code is no longer set up. The rest of its settings is as it was.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,207 @@
+//! `aaep hook`: what an agent that knows nothing of AAEP runs before and after its tools.
+//!
+//! The translation is in `aaep_bridge`; this reads standard input, speaks with the hub, and keeps what has to be
+//! remembered until the next call in a small file. It prints nothing but what the agent understands. Where the agent
+//! runs a tool unless somebody objects, every failure of ours objects.
+
+mod kept;
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use aaep_bridge::claude_code::{HookCall, HookSetup, MAX_PAYLOAD_BYTES};
+use aaep_bridge::risk::RiskTable;
+use aaep_bridge::{AgentMemory, AskAnswer, AskPolicy, HookPlan, PlannedAsk};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::agent::publish_within;
+use crate::ask::BridgeAsk;
+use crate::console::{self, CommandFailure};
+use crate::http::{HubClient, HubRequest};
+use crate::hubs::HubFlags;
+use crate::keys::{now_unix_ms, tell};
+use kept::MemoryFile;
+
+/// How long the hub may take for what an agent reports. The agent waits for it.
+const HUB_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Which agent runs this.
+#[derive(Debug, Args)]
+pub(crate) struct HookOptions {
+    #[command(subcommand)]
+    agent: HookAgent,
+    #[command(flatten)]
+    hub: HubFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum HookAgent {
+    /// Claude Code gives one JSON object on standard input.
+    ClaudeCode {
+        /// When to ask you: tell (say what it does), risky (ask before what is risky), changes (ask before everything
+        /// that changes something).
+        #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
+        policy: AskPolicy,
+    },
+}
+
+/// Reads when the person wants to be asked.
+pub(crate) fn parse_policy(name: &str) -> Result<AskPolicy, String> {
+    let names = AskPolicy::NAMES.map(|(name, _)| name).join(", ");
+    AskPolicy::parse(name).ok_or_else(|| format!("it is one of: {names}"))
+}
+
+/// Runs the command. It fails with exit code 2 where that keeps a tool from running, and otherwise never stops the
+/// agent.
+pub(crate) fn run(options: &HookOptions) -> Result<ExitCode, CommandFailure> {
+    let HookAgent::ClaudeCode { policy } = options.agent;
+    let mut input = Vec::new();
+    let most = MAX_PAYLOAD_BYTES as u64 + 1;
+    let is_read = std::io::stdin().lock().take(most).read_to_end(&mut input).is_ok();
+    let call = Some(&input).filter(|it| is_read && it.len() <= MAX_PAYLOAD_BYTES);
+    let Some(call) = call.and_then(|it| HookCall::read(it)) else {
+        let what = "what came on standard input is not what Claude Code gives to its hooks";
+        return Err(CommandFailure::new(what, "Let Claude Code run this; do not run it by hand."));
+    };
+    match HookRun::new(options, &call, policy).and_then(|mut run| run.answer()) {
+        Ok(Some(print)) => tell(&print.to_string())?,
+        Ok(None) => {}
+        Err(failure) => match call.refusal(&format!("AAEP cannot ask the person: {failure}")) {
+            Some(refusal) => tell(&refusal.to_string())?,
+            None => console::complain(&failure),
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One call of a hook.
+struct HookRun<'r> {
+    client: HubClient,
+    call: &'r HookCall,
+    policy: AskPolicy,
+    table: RiskTable,
+    project: Option<String>,
+    memory: MemoryFile,
+}
+
+/// Where Claude Code says which folder is the project.
+const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
+
+impl<'r> HookRun<'r> {
+    fn new(
+        options: &HookOptions,
+        call: &'r HookCall,
+        policy: AskPolicy,
+    ) -> Result<Self, CommandFailure> {
+        Ok(HookRun {
+            client: options.hub.agent_client()?,
+            call,
+            policy,
+            table: kept::risk_table()?,
+            project: std::env::var(PROJECT_VARIABLE).ok(),
+            memory: MemoryFile::of_session(call.session())?,
+        })
+    }
+
+    /// Does what the call asks for, and returns what to print.
+    fn answer(&mut self) -> Result<Option<Value>, CommandFailure> {
+        let (plan, first_ask, is_reached) = self.memory.change(|memory| self.tell_hub(memory))?;
+        if self.call.event() == "SessionEnd" {
+            self.memory.remove();
+        }
+        if !is_reached {
+            return Ok(plan.print_without_hub.or(plan.print));
+        }
+        match (&plan.ask, first_ask) {
+            (Some(ask), Some(first)) => self.ask(ask, &first),
+            _ => Ok(plan.print),
+        }
+    }
+
+    /// Translates the call and publishes its events, while no other hook of this session does. Returns the plan, the
+    /// first question, and whether the hub was reached.
+    fn tell_hub(&self, memory: &mut AgentMemory) -> (HookPlan, Option<BridgeAsk>, bool) {
+        let setup = HookSetup {
+            table: &self.table,
+            policy: self.policy,
+            project: self.project.as_deref(),
+            now_ms: now_unix_ms(),
+        };
+        let plan = self.call.handle(memory, &setup);
+        // A question that was answered elsewhere is closed before anything is told of the answer.
+        plan.withdrawn.iter().for_each(|token| self.withdraw(token));
+        let first = plan.ask.as_ref().and_then(|ask| {
+            let first = ask.questions.first()?;
+            let prepared = BridgeAsk::new(first.event.clone(), first.is_confirmation).ok()?;
+            memory.note_asked(&ask.about, prepared.reply_token());
+            Some(prepared)
+        });
+        let is_reached = if plan.events.is_empty() {
+            plan.print_without_hub.is_none() || self.is_hub_there()
+        } else {
+            self.publish(plan.opening.as_ref(), &plan.events)
+        };
+        (plan, first, is_reached)
+    }
+
+    /// Publishes events. If the hub does not know their session, it begins it first. What the hub refuses otherwise
+    /// is lost: the agent's work goes on.
+    fn publish(&self, opening: Option<&Value>, events: &[Value]) -> bool {
+        let Ok(answers) = publish_within(&self.client, events, HUB_TIMEOUT) else { return false };
+        let is_unknown = |answer: &Result<Value, crate::agent::EventRefusal>| {
+            answer.as_ref().is_err_and(|it| it.answer["error"] == "not_started")
+        };
+        let again: Vec<Value> = events
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answer)| is_unknown(answer))
+            .map(|(event, _)| event.clone())
+            .collect();
+        match opening.filter(|_| !again.is_empty()) {
+            None => true,
+            Some(opening) => {
+                let all: Vec<Value> = std::iter::once(opening.clone()).chain(again).collect();
+                publish_within(&self.client, &all, HUB_TIMEOUT).is_ok()
+            }
+        }
+    }
+
+    fn is_hub_there(&self) -> bool {
+        let request =
+            HubRequest { method: "GET", path: "/healthz", body: None, timeout: HUB_TIMEOUT };
+        self.client.send(&request).is_ok_and(|answer| answer.is_success())
+    }
+
+    fn withdraw(&self, token: &str) {
+        let path = format!("/aaep/v1/asks/{token}");
+        let request =
+            HubRequest { method: "DELETE", path: &path, body: None, timeout: HUB_TIMEOUT };
+        // If it cannot be withdrawn, it runs out by itself, and its answer counts for nothing here.
+        let _ = self.client.send(&request);
+    }
+
+    /// Puts the questions one after the other, and waits.
+    fn ask(&self, ask: &PlannedAsk, first: &BridgeAsk) -> Result<Option<Value>, CommandFailure> {
+        // A session that nobody began yet begins with its question.
+        let mut answers = vec![first.wait(&self.client)];
+        for question in &ask.questions[1..] {
+            if matches!(answers.last(), Some(AskAnswer::Nothing)) {
+                break;
+            }
+            let next = BridgeAsk::new(question.event.clone(), question.is_confirmation)?;
+            self.memory.change(|memory| memory.note_asked(&ask.about, next.reply_token()))?;
+            answers.push(next.wait(&self.client));
+        }
+        let given = ask.answered(&answers);
+        let last = answers.last().unwrap_or(&AskAnswer::Nothing);
+        let print = self.memory.change(|memory| {
+            // What was answered in the agent's own window counts alone.
+            let counts = memory.note_answered(&ask.about, last);
+            let is_told = counts && (given.events.is_empty() || self.publish(None, &given.events));
+            given.print.filter(|_| is_told)
+        })?;
+        Ok(print)
+    }
+}
