@@ -188,6 +188,9 @@ impl EngineSession {
     pub(crate) fn note_producer(&mut self, event: &Event, unix_us: i64) {
         let producer = &event.envelope.producer;
         self.clock_ahead_us = event.envelope.timestamp.unix_us() - unix_us;
+        if self.producers.get(&producer.agent_id) == Some(producer) {
+            return;
+        }
         if self.producers.len() < crate::order::MAX_PRODUCERS
             || self.producers.contains_key(&producer.agent_id)
         {

@@ -43,6 +43,11 @@ impl Version {
         Ok(Version { text: text.into(), numbers })
     }
 
+    /// The version 1.0.0, which every event states that its agent left without one.
+    pub fn v1_0_0() -> Self {
+        Version { text: "1.0.0".into(), numbers: [1, 0, 0] }
+    }
+
     /// The version as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -84,6 +89,7 @@ mod tests {
         for right in ["1.0.0", "0.1.0-draft", "1.0.0-rc.1", "01.2.3", "10.20.30--"] {
             assert_eq!(Version::parse(right).expect(right).as_str(), right);
         }
+        assert_eq!(Version::parse("1.0.0"), Ok(Version::v1_0_0()));
         for wrong in
             ["", "1", "1.0", "1.0.0.0", "v1.0.0", "1.0.x", "1.0.0-", "1.0.0-ä", "1..0", "+1.0.0"]
         {

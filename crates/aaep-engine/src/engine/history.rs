@@ -60,12 +60,15 @@ struct NewestByTags {
 
 impl NewestByTags {
     fn note(&mut self, tags: &AgentTags, order: u64) {
-        if self.by_tags.len() >= MAX_TAGS && !self.by_tags.contains_key(tags) {
+        if let Some(newest) = self.by_tags.get_mut(tags) {
+            *newest = order.max(*newest);
+            return;
+        }
+        if self.by_tags.len() >= MAX_TAGS {
             self.other = self.other.max(self.by_tags.values().max().copied());
             self.by_tags.clear();
         }
-        let newest = self.by_tags.entry(tags.clone()).or_default();
-        *newest = order.max(*newest);
+        self.by_tags.insert(tags.clone(), order);
     }
 
     fn heard(&self, hears: &HearingScope) -> Option<u64> {

@@ -16,7 +16,7 @@ use crate::audience::{HistoryEntry, SessionKey, cut};
 use crate::clock::Now;
 use crate::io::{AgentTags, Author, Output, PrincipalNumber, Record, Refusal};
 use crate::order::{Admitted, LeftOpen, SessionOrder};
-use crate::weight::weight_of_json;
+use crate::weight::{json_of, weight_of_json};
 use words::send_normal;
 
 pub use words::{complete, is_same_chunk};
@@ -229,7 +229,7 @@ impl Engine {
         (author, is_critical): (Author, bool),
         out: &mut Vec<Output>,
     ) {
-        let json: Arc<[u8]> = serde_json::to_vec(&*event).unwrap_or_default().into();
+        let json: Arc<[u8]> = json_of(&event).into();
         let Some(entry) = self.file_event(key, event, &json, is_critical) else { return };
         let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
         self.event_unix_us = Some(now.unix_us);

@@ -202,8 +202,12 @@ impl EngineOwner {
             return Err(Refused::RunningBytes);
         }
         let event = with_hub_fields(event, who, original);
-        let agent = SessionAgent::new(who, &agent_id);
+        // A session keeps the tags with which it began.
+        let is_start = matches!(event.payload, Payload::SessionStarted(_));
+        let begun = self.engine.tags_of(&session_id).filter(|_| !is_start).cloned();
+        let tags = begun.unwrap_or_else(|| SessionAgent::new(who, &agent_id).tags);
         let about = if whose.is_none() {
+            let agent = SessionAgent { agent_id: agent_id.clone(), tags: tags.clone() };
             let json = agent.to_json().ok_or(Refused::TooManyNames)?;
             Some(StoreChange::SessionAbout { session_id: session_id.clone(), json: json.into() })
         } else {
@@ -213,7 +217,7 @@ impl EngineOwner {
         if whose.is_some() {
             self.announce_takeover(&session_id, &agent_id, principal);
         }
-        let input = EngineInput::Publish { principal, tags: agent.tags, event };
+        let input = EngineInput::Publish { principal, tags, event };
         for answer in self.handle(input, None) {
             if let Output::Refused { event_id, refusal, .. } = answer {
                 return Err(Refused::Rules { event_id, refusal });

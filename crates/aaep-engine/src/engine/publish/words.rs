@@ -6,9 +6,6 @@ use aaep::{Event, MAX_MESSAGE_BYTES, Payload, Severity, Variant, Version};
 
 use crate::nfc;
 
-/// The version of AAEP of events that do not state one.
-const VERSION: &str = "1.0.0";
-
 /// How many characters of a long action or question become its summary, if the whole would not fit into a
 /// message.
 const SHORT_SUMMARY: usize = 400;
@@ -18,14 +15,9 @@ const ROOM_FOR_THE_REST: usize = 1024;
 
 /// Completes an event of an agent. Completing it again changes nothing. The chunk of an output is left
 /// unchanged, because its characters are counted: see `send_normal`.
-///
-/// # Panics
-///
-/// Never: the version is a constant of the right form.
 pub fn complete(event: &mut Event) {
     normalize(event);
-    let version = || Version::parse(VERSION).expect("a constant of the right form");
-    event.envelope.aaep_version.get_or_insert_with(version);
+    event.envelope.aaep_version.get_or_insert_with(Version::v1_0_0);
     fill_summary(event);
 }
 
