@@ -198,11 +198,13 @@ struct AuditCheck {
     is_with_store: bool,
     /// The first problem, if there is one: its line or entry, and a sentence.
     wrong: Option<(u64, String)>,
+    /// What became of the broken log that this one replaced, if it did.
+    replaced: Option<String>,
 }
 
 fn check_file(path: &Path) -> Result<AuditCheck, CommandFailure> {
-    let (entries, last_hash, wrong) = match audit::verify(path) {
-        Ok(verified) => (verified.entries, verified.last_hash, None),
+    let (entries, last_hash, wrong, replaced) = match audit::verify(path) {
+        Ok(verified) => (verified.entries, verified.last_hash, None, verified.replaced),
         Err(broken) => {
             // For a missing file, verification fails at the first line.
             if let Err(error) = File::open(path) {
@@ -217,10 +219,11 @@ fn check_file(path: &Path) -> Result<AuditCheck, CommandFailure> {
             if broken.why == BrokenReason::Torn {
                 text.push_str(" If a hub is writing to it now, try again in a moment.");
             }
-            (broken.line.saturating_sub(1), Hash::ZERO, Some((line, text)))
+            (broken.line.saturating_sub(1), Hash::ZERO, Some((line, text)), None)
         }
     };
-    Ok(AuditCheck { entries, last_hash: last_hash.to_string(), is_with_store: false, wrong })
+    let last_hash = last_hash.to_string();
+    Ok(AuditCheck { entries, last_hash, is_with_store: false, wrong, replaced })
 }
 
 fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
@@ -229,6 +232,7 @@ fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
         last_hash: Hash::ZERO.to_string(),
         is_with_store: true,
         wrong: None,
+        replaced: None,
     };
     let store = match store::open(folder)? {
         Ok((store, _)) => store,
@@ -259,6 +263,9 @@ fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
             let why = format!("The words of entry {seq} are not those that were logged.");
             checked.wrong = Some((seq, why));
         }
+        if checked.entries == 0 && shown.line.kind == audit::LOG_BROKEN {
+            checked.replaced = Some(shown.line.outcome);
+        }
         checked.entries += 1;
         checked.last_hash = shown.line.hash;
         last_seq = seq;
@@ -268,7 +275,18 @@ fn check_store(folder: &Path) -> Result<AuditCheck, CommandFailure> {
         let broken = Broken { line: checked.entries + 1, why: BrokenReason::Gone };
         checked.wrong = Some(wrong(&broken)?);
     }
+    // The hub has set it aside by itself, so this is the place where someone notices.
+    if let Some(replaced) = checked.replaced.as_ref().filter(|_| has_broken_log(folder)) {
+        let next = "Once you know why, move the kept file to another folder.";
+        checked.wrong.get_or_insert((1, format!("{} {next}", printable(replaced))));
+    }
     Ok(checked)
+}
+
+/// Whether a broken log lies in this folder.
+fn has_broken_log(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.map(|file| file.file_name()).any(|it| it.to_string_lossy().starts_with("audit-broken-"))
 }
 
 /// Where and how a log is broken; fails if the log could not be read at all.
@@ -284,7 +302,7 @@ fn wrong(broken: &Broken) -> Result<(u64, String), CommandFailure> {
 }
 
 fn answer(checked: &AuditCheck, as_json: bool) -> Result<ExitCode, CommandFailure> {
-    let AuditCheck { entries, last_hash, is_with_store, wrong } = checked;
+    let AuditCheck { entries, last_hash, is_with_store, wrong, replaced } = checked;
     if as_json {
         tell(&ascii_json(&json!({
             "valid": wrong.is_none(),
@@ -302,6 +320,9 @@ fn answer(checked: &AuditCheck, as_json: bool) -> Result<ExitCode, CommandFailur
         tell(&format!("The audit log holds: {}, nothing changed.", entries_of(*entries)))?;
         if *entries > 0 {
             tell(&format!("The hash of the last is {last_hash}"))?;
+        }
+        if let Some(replaced) = replaced {
+            tell(&printable(replaced))?;
         }
         if !is_with_store {
             tell("Only the store can tell whether entries are missing at the end: use --store.")?;

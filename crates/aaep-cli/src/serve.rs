@@ -70,9 +70,9 @@ pub(crate) struct ServeOptions {
     /// first of these languages.
     #[arg(long)]
     require_language: bool,
-    /// Set a broken audit log aside under another name, and begin a new one that says so.
-    #[arg(long)]
-    begin_new_audit_log: bool,
+    /// Has no effect any more: a hub always sets a broken audit log aside, and begins a new one that says so.
+    #[arg(long = "begin-new-audit-log", hide = true)]
+    _begin_new_audit_log: bool,
     /// Speak JSON-RPC with the program that started the hub, on standard input and output. The hub stops
     /// when standard input ends. Agents speak into it as ever.
     #[arg(long)]
@@ -222,7 +222,6 @@ fn options(arguments: &ServeOptions) -> Result<DaemonOptions, CommandFailure> {
         tokens,
         keys: Some(keys),
         allow_plain_http: arguments.insecure_allow_plain_http,
-        begin_new_audit_log: arguments.begin_new_audit_log,
     })
 }
 

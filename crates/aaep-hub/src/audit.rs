@@ -21,7 +21,8 @@ mod line;
 mod show;
 
 pub use chain::{Broken, BrokenReason, MAX_LINE_BYTES, VerifiedLog, verify};
-pub(crate) use file::{AdoptError, AdoptedLog, AuditFile, LOG_BROKEN, adopt, look, set_aside};
+pub use file::LOG_BROKEN;
+pub(crate) use file::{AdoptError, AdoptedLog, AuditFile, KeptLog, adopt, look, set_aside};
 pub use line::{AuditLine, Entry, Hash};
 pub(crate) use line::{ChainHead, details_hash, new_salt};
 pub use show::{Details, ExportError, Show, Shown, export, show, show_after};

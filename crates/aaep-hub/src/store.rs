@@ -27,6 +27,7 @@ mod open;
 mod reader;
 mod recover;
 mod replay;
+mod salvage;
 mod session;
 mod set_aside;
 mod settled_shares;
@@ -140,7 +141,7 @@ impl Store {
 
     /// Opens the store in a folder, or creates one. No other process can open it meanwhile.
     pub fn open(folder: &Path, retention: Retention) -> Result<(Store, RecoveredStore), OpenError> {
-        open::open(folder, OpenOptions { retention, begin_new_audit_log: false })
+        open::open(folder, OpenOptions { retention, repairs: false })
     }
 
     /// The same as [`Store::open`], with all options.
@@ -149,6 +150,16 @@ impl Store {
         options: OpenOptions,
     ) -> Result<(Store, RecoveredStore), OpenError> {
         open::open(folder, options)
+    }
+
+    /// Takes over everything that can be read of a damaged store into a new one, and opens that. The damaged files
+    /// are kept under other names; the notes of what was recovered say so.
+    pub fn rebuild(
+        folder: &Path,
+        options: OpenOptions,
+        why: &str,
+    ) -> Result<(Store, RecoveredStore), OpenError> {
+        open::rebuild(folder, options, why)
     }
 
     /// A store in memory, which is lost when it is dropped.
@@ -286,13 +297,14 @@ impl Store {
 
     /// Moves rows that could not be read at this start into a table of their own, ends the sessions that lost
     /// data, and writes all that into the audit log. Returns one sentence for each, for people. Nothing is
-    /// deleted. If this cannot be stored, it is still reported, and is found again at the next start.
+    /// deleted. If this cannot be stored, it is still reported, and is found again at the next start. Fails if the
+    /// database itself is damaged, so that nothing can be moved.
     pub fn set_aside(
         &mut self,
         recovered: &RecoveredStore,
         lost: &[LostSession],
         now_unix_us: i64,
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, ReadError> {
         set_aside::set_aside(self, recovered, lost, now_unix_us)
     }
 

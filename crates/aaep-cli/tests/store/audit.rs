@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use aaep_hub::store::{OpenOptions, Store};
 use serde_json::Value;
 
 use crate::support::{aaep, err, open, out, write};
@@ -89,6 +90,30 @@ fn a_changed_line_is_caught_and_nothing_is_shown_as_true() {
     let shown = aaep(home.path(), &["audit", "show"]);
     assert_eq!((shown.status.code(), out(&shown).as_str()), (Some(2), ""));
     assert!(err(&shown).contains("cannot be trusted"), "{}", err(&shown));
+}
+
+#[test]
+fn a_log_that_a_hub_has_set_aside_is_told_until_someone_has_looked_at_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    write(home.path());
+    let file = home.path().join("audit.jsonl");
+    let log = fs::read_to_string(&file).expect("the log");
+    fs::write(&file, log.replacen("\"reject\"", "\"accept\"", 1)).expect("written");
+    // A hub opens its store so.
+    let repairs = OpenOptions { repairs: true, ..OpenOptions::default() };
+    drop(Store::open_with(home.path(), repairs).expect("opened"));
+    let verified = aaep(home.path(), &["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(1), "{}", err(&verified));
+    assert!(out(&verified).contains("audit-broken-1.jsonl"), "{}", out(&verified));
+    let alone = verify_file(&file);
+    assert_eq!(alone.status.code(), Some(0), "{}", err(&alone));
+    assert!(out(&alone).contains("audit-broken-1.jsonl"), "{}", out(&alone));
+    for kept in ["audit-broken-1.jsonl", "audit-broken-1-tail.jsonl"] {
+        let _ = fs::remove_file(home.path().join(kept));
+    }
+    let verified = aaep(home.path(), &["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", out(&verified));
+    assert!(out(&verified).contains("audit-broken-1.jsonl"), "{}", out(&verified));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn what_cannot_be_done_ends_with_2_and_a_next_step() {
     std::fs::write(folder.join("store.redb"), "garbage").expect("written");
     let damaged = aaep(&folder, &["sessions", "list"]);
     assert_eq!(damaged.status.code(), Some(2));
-    assert!(err(&damaged).contains("Restore it from a backup"), "{}", err(&damaged));
+    assert!(err(&damaged).contains("restore it from a backup"), "{}", err(&damaged));
 }
 
 #[test]

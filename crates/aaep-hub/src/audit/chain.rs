@@ -17,7 +17,7 @@ pub const MAX_LINE_BYTES: usize = 32 * 1024;
 const HASH_MEMBER_BYTES: usize = 9 + 64 + 2;
 
 /// The result for a log whose chain is intact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedLog {
     /// The number of entries.
     pub entries: u64,
@@ -25,6 +25,8 @@ pub struct VerifiedLog {
     pub last_seq: u64,
     /// The hash of the last entry; zeros if there is none.
     pub last_hash: Hash,
+    /// What became of the broken log that this one replaced, if it did.
+    pub replaced: Option<String>,
 }
 
 /// The first line of a log that cannot be trusted.
@@ -88,13 +90,16 @@ pub fn verify(path: &Path) -> Result<VerifiedLog, Broken> {
     let mut chain = ChainCheck::from_the_first();
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
-    let mut entries = 0;
+    let (mut entries, mut replaced) = (0, None);
     while read_line(&mut lines, &mut text).map_err(|error| unreadable(chain.line, &error))? {
-        chain.follow(&text)?;
+        let line = chain.follow(&text)?;
+        if entries == 0 && line.kind == LOG_BROKEN {
+            replaced = Some(line.outcome);
+        }
         entries += 1;
     }
     let head = chain.head.unwrap_or(ChainHead { seq: 0, hash: Hash::ZERO });
-    Ok(VerifiedLog { entries, last_seq: head.seq, last_hash: head.hash })
+    Ok(VerifiedLog { entries, last_seq: head.seq, last_hash: head.hash, replaced })
 }
 
 pub(super) fn unreadable(line: u64, error: &io::Error) -> Broken {

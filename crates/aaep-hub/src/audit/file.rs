@@ -8,13 +8,15 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::audit::chain::{Broken, BrokenReason, ChainCheck, read_line, unreadable};
-use crate::audit::line::ChainHead;
+use crate::audit::line::{ChainHead, Hash};
 use crate::store::folder::{create_file, sync_folder};
 use crate::store::{StoreFault, SyncedAudit};
 
 /// The kind of the entry that begins a new log after a broken one.
-pub(crate) const LOG_BROKEN: &str = "log_broken";
+pub const LOG_BROKEN: &str = "log_broken";
 
 /// How much of the end of the log is verified whenever it is opened. [`crate::audit::verify`] verifies all
 /// of it.
@@ -38,9 +40,16 @@ impl From<Broken> for AdoptError {
     }
 }
 
+/// A file that cannot be read cannot be trusted either. A full disk says nothing about the file.
 impl From<io::Error> for AdoptError {
     fn from(error: io::Error) -> Self {
-        AdoptError::Fault(error.into())
+        match StoreFault::from(error) {
+            StoreFault::Full => AdoptError::Fault(StoreFault::Full),
+            StoreFault::Io(why) | StoreFault::Corrupt(why) => {
+                AdoptError::Broken(Broken { line: 1, why: BrokenReason::Unreadable(why) })
+            }
+            fault => AdoptError::Fault(fault),
+        }
     }
 }
 
@@ -269,12 +278,19 @@ fn is_all_zero(rest: &mut impl Read) -> io::Result<bool> {
     }
 }
 
+/// A broken log that was set aside.
+pub(crate) struct KeptLog {
+    /// The new name of the file.
+    pub(crate) name: String,
+    /// The digest of the file; `None` if it is gone or cannot be read.
+    pub(crate) digest: Option<Hash>,
+}
+
 /// Renames a broken log to an unused name, and writes the lines that only the store has to a second file.
-/// Returns the new name.
 pub(crate) fn set_aside(
     path: &Path,
     waiting: impl Iterator<Item = Result<Vec<u8>, StoreFault>>,
-) -> Result<String, StoreFault> {
+) -> Result<KeptLog, StoreFault> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = (1..=MAX_BROKEN_LOGS)
         .map(|number| format!("audit-broken-{number}"))
@@ -293,7 +309,20 @@ pub(crate) fn set_aside(
         file.sync_data()?;
     }
     sync_folder(folder)?;
-    Ok(format!("{name}.jsonl"))
+    let digest = digest_of(&aside(folder, &name)).ok();
+    Ok(KeptLog { name: format!("{name}.jsonl"), digest })
+}
+
+fn digest_of(path: &Path) -> io::Result<Hash> {
+    let mut file = File::open(path)?;
+    let mut digest = Sha256::new();
+    let mut buffer = [0; 8192];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Hash(digest.finalize().into())),
+            count => digest.update(buffer.get(..count).unwrap_or_default()),
+        }
+    }
 }
 
 fn aside(folder: &Path, name: &str) -> PathBuf {

@@ -38,7 +38,7 @@ const AGENT_MESSAGES_PER_SECOND: u16 = 5000;
 const RETRY_MS: u32 = 2000;
 
 /// Configures a hub. Every setting has a sensible default.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct HubBuilder {
     offer: Offer,
     folder: Option<PathBuf>,
@@ -105,7 +105,8 @@ impl HubBuilder {
         self
     }
 
-    /// Sets how the store is opened: how long it keeps sessions, and whether to begin a new audit log.
+    /// Sets how the store is opened: how long it keeps sessions. A hub always
+    /// sets aside what it cannot read.
     pub fn open_options(mut self, open: OpenOptions) -> Self {
         self.open = open;
         self
@@ -144,10 +145,25 @@ impl HubBuilder {
 
     /// Opens the store, resumes from its contents, and starts the threads.
     pub fn start(self) -> Result<Hub, StartError> {
-        let (mut store, mut recovered) = match &self.folder {
-            Some(folder) => Store::open_with(folder, self.open).map_err(StartError::Store)?,
-            None => (Store::in_memory(), RecoveredStore::default()),
+        let Some(folder) = self.folder.clone() else {
+            return self.start_on(Store::in_memory(), RecoveredStore::default());
         };
+        let open = OpenOptions { repairs: true, ..self.open };
+        let opened = Store::open_with(&folder, open).map_err(StartError::Store)?;
+        match self.clone().start_on_opened(opened) {
+            // The pages with events are read only here.
+            Err(StartError::Unreadable(ReadError::Corrupt { why })) => {
+                let rebuilt = Store::rebuild(&folder, open, &why).map_err(StartError::Store)?;
+                self.start_on_opened(rebuilt)
+            }
+            started => started,
+        }
+    }
+
+    fn start_on_opened(
+        self,
+        (mut store, mut recovered): (Store, RecoveredStore),
+    ) -> Result<Hub, StartError> {
         let held_since = Clock::start().now().unix_us.saturating_sub(NAME_HOLD_US);
         // If the disk is full and this fails, there is still room for as many names again.
         if let Err(error) =
@@ -161,7 +177,7 @@ impl HubBuilder {
     /// Starts on a store that is already open.
     pub(super) fn start_on(
         mut self,
-        store: Store,
+        mut store: Store,
         recovered: RecoveredStore,
     ) -> Result<Hub, StartError> {
         let built_in = || Redactor::new(&RedactConfig::default()).map(Arc::new);
@@ -188,18 +204,21 @@ impl HubBuilder {
         let now = clock.now();
         let loaded = stored::load(config, now, &recovered, &store.reader());
         let loaded = loaded.map_err(StartError::Unreadable)?;
-        self.run((clock, now), store, (recovered, loaded), redactor).map_err(StartError::System)
+        let notes = store.set_aside(&recovered, &loaded.lost, now.unix_us);
+        let notes = notes.map_err(StartError::Unreadable)?;
+        self.run((clock, now), store, (recovered, loaded, notes), redactor)
+            .map_err(StartError::System)
     }
 
     fn run(
         self,
         (clock, now): (Clock, Now),
-        mut store: Store,
-        (recovered, loaded): (RecoveredStore, stored::LoadedState),
+        store: Store,
+        (recovered, loaded, notes): (RecoveredStore, stored::LoadedState, Vec<String>),
         redactor: Arc<Redactor>,
     ) -> std::io::Result<Hub> {
         let status = Arc::new(HubStatus::default());
-        for note in store.set_aside(&recovered, &loaded.lost, now.unix_us) {
+        for note in notes {
             tracing::error!("{note}");
             status.note(note);
         }

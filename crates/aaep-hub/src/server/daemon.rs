@@ -51,8 +51,6 @@ pub struct DaemonOptions {
     pub keys: Option<PathBuf>,
     /// The flag [`crate::access::INSECURE_FLAG`].
     pub allow_plain_http: bool,
-    /// Whether a broken audit log is set aside and a new one begun.
-    pub begin_new_audit_log: bool,
 }
 
 /// A hub that runs and can be reached.
@@ -103,7 +101,6 @@ impl DaemonOptions {
             tokens: tokens.into(),
             keys: None,
             allow_plain_http: false,
-            begin_new_audit_log: false,
         }
     }
 }
@@ -226,10 +223,7 @@ async fn start_hub(
     access: &Access,
 ) -> Result<Hub, DaemonError> {
     let redactor = Redactor::new(&options.config.redact).map_err(DaemonError::Redact)?;
-    let open = OpenOptions {
-        retention: options.config.retention.into(),
-        begin_new_audit_log: options.begin_new_audit_log,
-    };
+    let open = OpenOptions { retention: options.config.retention.into(), repairs: true };
     let mut builder = Hub::builder()
         .offer(offer)
         .open_options(open)

@@ -198,6 +198,14 @@ fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<Stri
              in the last minute before that may be lost. All open questions end without consent."
                 .to_owned(),
         ),
+        JournalEnd::Unreadable => {
+            let name = damaged_name(path)?;
+            std::fs::rename(path, path.with_file_name(&name))?;
+            Some(format!(
+                "The journal of the store cannot be read and was kept as {name}. What was stored in the last minute \
+                 before the hub stopped may be lost. All open questions end without consent."
+            ))
+        }
         JournalEnd::Damaged { at } => {
             let name = set_aside(path)?;
             Some(format!(
@@ -207,7 +215,7 @@ fn catch_up_or_set_aside(database: &Database, path: &Path) -> Result<Option<Stri
             .inspect(|_| tracing::debug!(at, "The journal is damaged from here on."))
         }
     };
-    apply_journal(database, found)?;
+    apply_journal(database, found, Durability::None)?;
     if let JournalEnd::Damaged { at } = end {
         journal::zero_from(path, at)?;
     }
@@ -219,24 +227,28 @@ const MAX_DAMAGED_JOURNALS: u32 = 1000;
 
 /// Keeps a copy of a damaged journal under a new name, and returns that name.
 fn set_aside(path: &Path) -> Result<String, StoreFault> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let name = (1..=MAX_DAMAGED_JOURNALS)
-        .map(|number| format!("journal-damaged-{number}"))
-        .find(|name| !folder.join(name).exists())
-        .ok_or_else(|| StoreFault::Io("there are too many damaged journals".to_owned()))?;
-    let mut copy = create_file(&folder.join(&name))?;
+    let name = damaged_name(path)?;
+    let mut copy = create_file(&path.with_file_name(&name))?;
     std::io::copy(&mut std::fs::File::open(path)?, &mut copy)?;
     copy.sync_all()?;
     Ok(name)
 }
 
+/// An unused name for a damaged journal.
+fn damaged_name(path: &Path) -> Result<String, StoreFault> {
+    (1..=MAX_DAMAGED_JOURNALS)
+        .map(|number| format!("journal-damaged-{number}"))
+        .find(|name| !path.with_file_name(name).exists())
+        .ok_or_else(|| StoreFault::Io("there are too many damaged journals".to_owned()))
+}
+
 /// Applies the commits that the database lacks. In memory only: the journal has them on disk.
 fn catch_up(database: &Database, journal: &Path) -> Result<(), StoreFault> {
     let Some(found) = journal_in(database, journal)? else { return Ok(()) };
-    if matches!(found.end, JournalEnd::Damaged { .. } | JournalEnd::Missing) {
+    if !matches!(found.end, JournalEnd::Whole | JournalEnd::Cut) {
         return Err(StoreFault::Corrupt("its journal was damaged while it was open".to_owned()));
     }
-    apply_journal(database, found)
+    apply_journal(database, found, Durability::None)
 }
 
 fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalContents>, StoreFault> {
@@ -248,7 +260,12 @@ fn journal_in(database: &Database, journal: &Path) -> Result<Option<JournalConte
     }
 }
 
-fn apply_journal(database: &Database, found: JournalContents) -> Result<(), StoreFault> {
+/// Applies the commits of a journal in one transaction.
+pub(crate) fn apply_journal(
+    database: &Database,
+    found: JournalContents,
+    durability: Durability,
+) -> Result<(), StoreFault> {
     if found.records.is_empty() {
         return Ok(());
     }
@@ -264,7 +281,7 @@ fn apply_journal(database: &Database, found: JournalContents) -> Result<(), Stor
         counters.commits = number;
         meta.insert(StoreCounters::KEY, counters.to_bytes().as_slice())?;
     }
-    commit(transaction, Durability::None)
+    commit(transaction, durability)
 }
 
 /// The commits in the journal that the database lacks.
@@ -274,7 +291,7 @@ pub(crate) fn journal_of(
 ) -> Result<JournalContents, StoreFault> {
     let commits = recover::counters(meta)?.commits;
     match store_id(meta)? {
-        Some(id) => journal::read(journal, &id, commits, has_journal(meta)?),
+        Some(id) => Ok(journal::read(journal, &id, commits, has_journal(meta)?)),
         None => Ok(JournalContents { records: Vec::new(), end: JournalEnd::Whole }),
     }
 }

@@ -86,7 +86,7 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Corrupt { path, why } => write!(
                 f,
-                "{} is damaged or is not a store: {}. Nothing was changed. Restore it from a backup, or move it away to start with an empty one.",
+                "{} is damaged or is not a store: {}. Nothing was changed. Start the hub, which keeps the file and goes on with what can be read, or restore it from a backup.",
                 shown(path),
                 printable(why)
             ),
@@ -97,7 +97,7 @@ impl fmt::Display for OpenError {
             ),
             OpenError::AuditBroken { path, broken } => write!(
                 f,
-                "The audit log {} cannot be trusted. {broken} Nothing was changed. Keep a copy and find out why; then start with the option to begin a new log, which records that this one is broken.",
+                "The audit log {} cannot be trusted. {broken} Nothing was changed. Start the hub, which keeps the file and begins a new log that records that this one is broken; then find out why.",
                 shown(path)
             ),
         }

@@ -23,7 +23,6 @@ pub(super) use record::decode;
 use record::encode;
 
 use crate::store::change::StoreChange;
-use crate::store::fault::StoreFault;
 use crate::store::folder::create_file;
 use crate::store::log::PreparedEntry;
 
@@ -171,6 +170,8 @@ pub(super) enum JournalEnd {
     Damaged { at: u64 },
     /// There is no journal, though the store was not closed. Its contents are lost.
     Missing,
+    /// The system does not let it be read.
+    Unreadable,
 }
 
 /// Reads the records after this commit. `is_expected` is true if the store was not closed, so that there must
@@ -180,24 +181,43 @@ pub(super) fn read(
     id: &StoreId,
     after: u64,
     is_expected: Option<bool>,
-) -> Result<JournalContents, StoreFault> {
+) -> JournalContents {
     let mut bytes = Vec::new();
-    match File::open(path) {
-        Ok(file) => drop(file.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes)?),
+    let read =
+        File::open(path).and_then(|it| it.take(MAX_BYTES + STEP_BYTES).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            tracing::debug!(%error, "The journal cannot be read.");
+            return JournalContents { records: Vec::new(), end: JournalEnd::Unreadable };
+        }
     }
     let head = file_head(id);
     if bytes.starts_with(&head) {
-        return Ok(scan(id, &bytes, head.len(), after));
+        return scan(id, &bytes, head.len(), after);
     }
     let end = match is_expected {
         // Written by an earlier version.
-        None => return Ok(older::scan(id, &bytes, after)),
+        None => return older::scan(id, &bytes, after),
         Some(true) => JournalEnd::Missing,
         Some(false) => JournalEnd::Whole,
     };
-    Ok(JournalContents { records: Vec::new(), end })
+    JournalContents { records: Vec::new(), end }
+}
+
+/// Whose journal this is, and the number of its first record; `None` if that cannot be read.
+pub(super) fn identify(path: &Path) -> io::Result<Option<(StoreId, u64)>> {
+    let mut head = file_head(&StoreId::default());
+    let mut record = [0; HEAD_BYTES];
+    let mut file = File::open(path)?;
+    file.read_exact(&mut head)?;
+    file.read_exact(&mut record)?;
+    let Some(id) = head.get(16..32).and_then(|id| StoreId::try_from(id).ok()) else {
+        return Ok(None);
+    };
+    let is_whole = head == file_head(&id);
+    Ok(read_head(&id, &record).filter(|_| is_whole).map(|(number, ..)| (id, number)))
 }
 
 /// Overwrites a journal with zeros from this position on.
@@ -227,6 +247,10 @@ fn scan(id: &StoreId, bytes: &[u8], from: usize, after: u64) -> JournalContents 
             return JournalContents { records, end: damaged(at) };
         }
         if number == last + 1 {
+            // It is whole, but nothing that this version understands.
+            if decode(content).is_err() {
+                return JournalContents { records, end: damaged(at) };
+            }
             records.push((number, content.to_vec()));
             last = number;
         }

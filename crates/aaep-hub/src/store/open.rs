@@ -1,6 +1,7 @@
 //! Opens the store: the folder, the database, its format, its contents, the audit log.
 //!
-//! If it finds anything that it does not understand, it refuses and changes nothing.
+//! If it finds anything that it does not understand, it refuses and changes nothing; or, if the caller wants that,
+//! it keeps the file under another name, goes on with what can be read, and says so.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableError};
 
-use crate::audit::{AdoptError, AdoptedLog, Broken, ChainHead, Entry, LOG_BROKEN, adopt, look};
+use crate::audit::{
+    AdoptError, AdoptedLog, Broken, ChainHead, Entry, KeptLog, LOG_BROKEN, adopt, look,
+};
 use crate::store::age::{AgeClock, CountedTime};
 use crate::store::database::{DatabaseOpener, SharedDatabase, builder, journal_of};
 use crate::store::error::{CommitError, OpenError};
@@ -23,10 +26,12 @@ use crate::store::recover::{RecoveredStore, counters, recover};
 use crate::store::table::{
     AUDIT_WAITING, FORMAT, META, SyncedAudit, create_all, give_id, is_incomplete, store_id,
 };
-use crate::store::{Retention, Store, event_ids, held_names, set_aside, settled_shares, spare};
+use crate::store::{
+    Retention, Store, event_ids, held_names, salvage, set_aside, settled_shares, spare,
+};
 
 /// The row that contains the format.
-const FORMAT_KEY: &str = "format";
+pub(super) const FORMAT_KEY: &str = "format";
 
 /// The first format that stores who holds which name.
 const FORMAT_WITH_HELD_NAMES: u32 = 6;
@@ -42,9 +47,9 @@ const FORMAT_WITH_SETTLED_SHARES: u32 = 4;
 pub struct OpenOptions {
     /// How long ended sessions are kept.
     pub retention: Retention,
-    /// Whether to set a broken audit log aside under another name and begin a new one, whose first entry says
-    /// so. Otherwise the store does not open with a broken log.
-    pub begin_new_audit_log: bool,
+    /// Whether to set aside what cannot be read, under another name, and go on with the rest: a damaged
+    /// database, and an audit log that was changed. Otherwise the store does not open, and nothing is changed.
+    pub repairs: bool,
 }
 
 /// Opens the store in a folder.
@@ -59,14 +64,39 @@ pub(super) fn open(
         });
         open_on(folder, options, opener)
     };
-    let opened = match open() {
+    let with_room = || match open() {
         Err(OpenError::Full { .. }) if spare::release(folder) => open(),
+        opened => opened,
+    };
+    let opened = match with_room() {
+        Err(OpenError::Corrupt { why, .. }) if options.repairs => {
+            return rebuild(folder, options, &why);
+        }
         opened => opened,
     };
     if let Ok((store, _)) = &opened {
         store.keep_spare_room();
     }
     opened
+}
+
+/// Opens the store in a folder after everything that can be read was taken over into a new database.
+pub(super) fn rebuild(
+    folder: &Path,
+    options: OpenOptions,
+    why: &str,
+) -> Result<(Store, RecoveredStore), OpenError> {
+    let note = salvage::salvage(folder, why, now_unix_us())?;
+    // What is still damaged now cannot be repaired.
+    let opened = open(folder, OpenOptions { repairs: false, ..options });
+    let (mut store, mut recovered) = match opened {
+        // The audit log may be broken as well.
+        Err(OpenError::AuditBroken { .. }) => open(folder, options)?,
+        opened => opened?,
+    };
+    record(&mut store, std::slice::from_ref(&note)).map_err(|fault| open_error(folder, fault))?;
+    recovered.notes.insert(0, note);
+    Ok((store, recovered))
 }
 
 /// The same as `open`, with any way to open the database.
@@ -83,7 +113,7 @@ pub(super) fn open_on(
     let looked = inspect_first(folder, &audit_path)?;
     let refused = |broken| OpenError::AuditBroken { path: audit_path.to_path_buf(), broken };
     if let Some(StoreInspection { broken: Some(broken), .. }) = &looked
-        && !options.begin_new_audit_log
+        && !options.repairs
     {
         return Err(refused(broken.clone()));
     }
@@ -107,14 +137,14 @@ pub(super) fn open_on(
     };
     let was_incomplete = shared.read(|it| is_incomplete(&it.open_table(META)?)).map_err(failed)?;
     found.recovered.is_incomplete = lost.is_some() || was_incomplete;
-    let may_be_ahead = lost.is_some();
+    let may_be_ahead = lost.is_some() || was_incomplete;
     found.recovered.notes.extend(lost);
     let (log, broken) = match open_log(&shared, &audit_path, may_be_ahead).map_err(failed)? {
         Ok((log, note)) => {
             found.recovered.notes.extend(note);
             (log, None)
         }
-        Err(broken) if options.begin_new_audit_log => {
+        Err(broken) if options.repairs => {
             let head = shared.read(log::head).map_err(failed)?;
             (AuditLogWriter::new(head, SyncedAudit::NOTHING, None), Some(broken))
         }
@@ -140,18 +170,13 @@ pub(super) fn open_on(
         audit_path: Some(Arc::clone(&audit_path)),
         _lock: Some(lock),
     };
-    if let Some(broken) = broken {
-        begin_new_log(&mut store, &audit_path, &broken).map_err(failed)?;
-    }
     // Any program that opens the store records what was found, not only a hub.
-    let notes = set_aside::entries(&found.recovered.notes, now_unix_us());
-    if !notes.is_empty() {
-        let notes: Vec<&Entry> = notes.iter().collect();
-        match store.transact(&notes, |_, _| Ok(())) {
-            Ok(()) | Err(CommitError::Full) => {}
-            Err(error) => return Err(failed(StoreFault::Refused(error))),
-        }
+    let notes = found.recovered.notes.clone();
+    if let Some(broken) = broken {
+        let note = begin_new_log(&mut store, &audit_path, &broken).map_err(failed)?;
+        found.recovered.notes.push(note);
     }
+    record(&mut store, &notes).map_err(failed)?;
     match store.sync_audit() {
         // The entries stay in the store until there is room.
         Ok(_) | Err(CommitError::Full) => {}
@@ -161,6 +186,19 @@ pub(super) fn open_on(
         begin_journal(&mut store, &journal_path, id);
     }
     Ok((store, found.recovered))
+}
+
+/// Writes into the audit log what a start found.
+fn record(store: &mut Store, notes: &[String]) -> Result<(), StoreFault> {
+    let entries = set_aside::entries(notes, now_unix_us());
+    let entries: Vec<&Entry> = entries.iter().collect();
+    if entries.is_empty() {
+        return Ok(());
+    }
+    match store.transact(&entries, |_, _| Ok(())) {
+        Ok(()) | Err(CommitError::Full) => Ok(()),
+        Err(error) => Err(StoreFault::Refused(error)),
+    }
 }
 
 /// Starts the journal: from now on commits may be in the journal alone, which the database records first.
@@ -354,17 +392,24 @@ fn waiting(
     Ok(table.range(0..)?.map(|row| Ok(row?.1.value().to_vec())))
 }
 
-/// Sets the broken log aside and begins a new one, whose first entry says so.
-fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), StoreFault> {
+/// Sets the broken log aside and begins a new one, whose first entry says so. Returns the same for people.
+fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<String, StoreFault> {
     let shared = Arc::clone(&store.shared);
-    let kept_as = shared.read(|it| crate::audit::set_aside(path, waiting(it)?))?;
+    let KeptLog { name, digest } = shared.read(|it| crate::audit::set_aside(path, waiting(it)?))?;
+    let digest = match digest {
+        Some(digest) => format!("SHA-256 {digest}"),
+        None => "it cannot be read".to_owned(),
+    };
+    let outcome = format!(
+        "The audit log before this one is broken and was kept as {name} ({digest}). {broken}"
+    );
     let entry = Entry {
         unix_us: now_unix_us(),
         kind: LOG_BROKEN,
         session_id: None,
         reply_token: None,
         who: None,
-        outcome: format!("The log before this one is broken and was kept as {kept_as}. {broken}"),
+        outcome: outcome.clone(),
         details: None,
     };
     // The new file begins after the store's last entry; none of the earlier entries waits for it.
@@ -375,7 +420,7 @@ fn begin_new_log(store: &mut Store, path: &Path, broken: &Broken) -> Result<(), 
     match open_log(&shared, path, false)? {
         Ok((log, _)) => {
             store.log = log;
-            Ok(())
+            Ok(outcome)
         }
         Err(broken) => Err(StoreFault::Corrupt(broken.to_string())),
     }
@@ -386,7 +431,7 @@ fn now_unix_us() -> i64 {
     i64::try_from(now.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn open_error(folder: &Path, fault: StoreFault) -> OpenError {
+pub(super) fn open_error(folder: &Path, fault: StoreFault) -> OpenError {
     let path = folder.join(DATABASE);
     match fault {
         StoreFault::Full | StoreFault::Refused(CommitError::Full) => {

@@ -202,6 +202,11 @@ pub(crate) fn events_of(
     Ok(events)
 }
 
+/// How many events a row has; `None` if it cannot be read.
+pub(crate) fn checked_count(session_id: &SessionId, bytes: &[u8]) -> Option<u64> {
+    events_of(session_id, bytes, 0).ok().map(|events| events.len() as u64)
+}
+
 /// The ids of the events of a row, with their orders. The checksum is verified when the event itself is read.
 pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, StoreFault> {
     let mut row = RowReader::new(bytes, "events");

@@ -14,7 +14,7 @@ use crate::store::table::{
     ANSWERS, ASKS, ENDED, EVENTS, HELD_NAMES, RUNNING, SESSIONS, SET_ASIDE, SETTLED, SUBSCRIPTIONS,
     StoreCounters,
 };
-use crate::store::{DamagedEvents, RecoveredStore, Store};
+use crate::store::{CommitError, DamagedEvents, ReadError, RecoveredStore, Store};
 
 /// The kind of the audit entry that records what a start found.
 const KIND: &str = "start_repaired";
@@ -37,7 +37,7 @@ pub(super) fn set_aside(
     recovered: &RecoveredStore,
     lost: &[LostSession],
     now_unix_us: i64,
-) -> Vec<String> {
+) -> Result<Vec<String>, ReadError> {
     let mut notes = Vec::new();
     let rows = &recovered.damaged;
     for DamagedRow { table, key, .. } in rows.iter().take(MAX_NAMED) {
@@ -55,7 +55,7 @@ pub(super) fn set_aside(
         notes.push(format!("{unnamed} more rows cannot be read and were set aside."));
     }
     if notes.is_empty() {
-        return recovered.notes.clone();
+        return Ok(recovered.notes.clone());
     }
     let entries = entries(&notes, now_unix_us);
     let entries: Vec<&Entry> = entries.iter().collect();
@@ -63,11 +63,13 @@ pub(super) fn set_aside(
         rows.iter().try_for_each(|row| move_row(transaction, row))?;
         lost.iter().try_for_each(|lost| end_lost_session(transaction, counters, lost, now_unix_us))
     });
-    if let Err(error) = moved {
+    if let Err(CommitError::Corrupt { why }) = moved {
+        return Err(ReadError::Corrupt { why });
+    } else if let Err(error) = moved {
         notes.push(format!("What cannot be read was left where it is. {error}"));
     }
     // What was found when the store was opened is in the audit log already.
-    recovered.notes.iter().cloned().chain(notes).collect()
+    Ok(recovered.notes.iter().cloned().chain(notes).collect())
 }
 
 /// The audit entries that record what a start found.

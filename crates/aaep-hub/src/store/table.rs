@@ -201,6 +201,26 @@ pub(crate) fn store_id(
     row.map(|row| row.value().try_into().map_err(|_| StoreFault::row("meta"))).transpose()
 }
 
+/// Gives the store this id unless it has one. Returns whether it had none.
+pub(crate) fn put_id(
+    meta: &mut Table<'_, &'static str, &'static [u8]>,
+    id: StoreId,
+) -> Result<bool, StoreFault> {
+    let has_none = store_id(meta)?.is_none();
+    if has_none {
+        meta.insert(ID_KEY, id.as_slice())?;
+    }
+    Ok(has_none)
+}
+
+/// Gives the store another id, so that its journal is not its journal any more.
+pub(crate) fn replace_id(
+    meta: &mut Table<'_, &'static str, &'static [u8]>,
+) -> Result<(), StoreFault> {
+    meta.remove(ID_KEY)?;
+    give_id(meta)
+}
+
 /// Gives the store an id unless it has one.
 pub(crate) fn give_id(meta: &mut Table<'_, &'static str, &'static [u8]>) -> Result<(), StoreFault> {
     if store_id(meta)?.is_none() {

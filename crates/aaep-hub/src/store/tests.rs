@@ -9,6 +9,7 @@ mod event_ids;
 mod facts;
 pub(crate) mod full;
 mod journal;
+mod salvage;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,11 @@
 //! What was acknowledged is there after the next start.
 
+use std::fs;
 use std::time::Duration;
 
 use aaep::extension::Outcome;
 use aaep_hub::audit;
+use aaep_hub::hub::MessageOutcome;
 use aaep_hub::store::{DeleteError, Retention, Store, StoreChange};
 use serde_json::json;
 
@@ -250,4 +252,67 @@ async fn replies_that_do_not_count_fill_no_audit_log_and_every_one_is_counted() 
     assert!(written < 100, "{written} of {refused} one by one");
     let rest = format!("{} more refused", refused - written);
     assert_eq!(of("refused_replies", &rest), 1, "{entries:?}");
+}
+
+/// Some pages of the database, one after the other; then a file that is none, a changed audit log, and a journal
+/// with a flipped bit.
+#[tokio::test]
+async fn a_hub_starts_on_a_damaged_store_says_so_and_accepts_no_question_whose_state_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let subscription = subscribe(&hub, json!({})).await;
+    publish(&hub, started("sess_one")).await;
+    for number in 0..20 {
+        publish(&hub, progress("sess_one", &format!("Step {number}."))).await;
+    }
+    hub.stop().await;
+    drop(hub);
+    let hub = hub_in(folder.path());
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    stream.next_of("awaiting.confirmation");
+    let read = |file: &str| fs::read(folder.path().join(file)).expect("bytes");
+    let files = ["store.redb", "store.journal", "audit.jsonl"];
+    let whole = files.map(read);
+    let pages = (0..whole[0].len()).step_by(4096);
+    let pages = pages.filter(|at| whole[0][*at..].iter().take(4096).any(|byte| *byte != 0));
+    let mut damages: Vec<(usize, usize, usize)> =
+        pages.step_by(6).map(|at| (0, at, 4096)).collect();
+    damages.extend([(0, 0, usize::MAX), (2, 20, 1)]);
+    let last = whole[1].iter().rposition(|byte| *byte != 0).expect("records");
+    damages.push((1, last - 20, 1));
+    let mut said = 0;
+    for (file, at, length) in damages {
+        let copy = tempfile::tempdir().expect("a folder");
+        for (number, name) in files.iter().enumerate() {
+            let mut bytes = whole[number].clone();
+            if number == file {
+                bytes[at..].iter_mut().take(length).for_each(|byte| *byte ^= 0xa5);
+            }
+            fs::write(copy.path().join(name), bytes).expect("written");
+        }
+        let hub = hub_in(copy.path());
+        let about = format!("file {file} at {at}: {:?}", hub.notes());
+        let answered = reply(&hub, &me(), &subscription, TOKEN, "accept").await;
+        let is_lost = hub.notes().iter().any(|note| note.contains("without consent"));
+        if is_lost {
+            assert_ne!(answered, MessageOutcome::Counted, "{about}");
+            let state = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await;
+            let settlement = state.ok().and_then(|state| state.settlement);
+            assert_ne!(settlement.map(|it| it.outcome), Some(Outcome::Accept), "{about}");
+        }
+        said += usize::from(!hub.notes().is_empty());
+        publish(&hub, started("sess_two")).await;
+        assert!(hub.trouble().is_none(), "{about}");
+        hub.stop().await;
+        drop(hub);
+        let hub = hub_in(copy.path());
+        assert_eq!(hub.notes(), Vec::<String>::new(), "told once: {about}");
+        hub.stop().await;
+        drop(hub);
+        let log = audit::verify(&copy.path().join("audit.jsonl")).expect("it holds");
+        assert_eq!(log.replaced.is_some(), file == 2, "{about}");
+    }
+    assert!(said > 3, "{said}");
+    hub.stop().await;
 }

@@ -89,19 +89,31 @@ fn a_new_log_says_that_the_old_one_is_broken() {
     let mut changed = whole.clone();
     changed[10] ^= 1;
     fs::write(&path, &changed).expect("written");
-    let options = OpenOptions { begin_new_audit_log: true, ..OpenOptions::default() };
-    let (mut store, _) = Store::open_with(folder.path(), options).expect("opened");
+    let options = OpenOptions { repairs: true, ..OpenOptions::default() };
+    let (mut store, recovered) = Store::open_with(folder.path(), options).expect("opened");
+    assert!(
+        recovered.notes[0].contains("audit-broken-1.jsonl"),
+        "it is told: {:?}",
+        recovered.notes
+    );
     store.commit(&[entry("a", Some("six"))]).expect("stored");
     let shown: Vec<_> = show(&store.reader()).map(|it| it.expect("shown").line).collect();
     assert_eq!(shown.iter().map(|line| line.seq).collect::<Vec<_>>(), [5, 6]);
     assert_eq!(shown[0].kind, "log_broken");
     assert!(shown[0].outcome.contains("audit-broken-1.jsonl"), "{}", shown[0].outcome);
     assert!(shown[0].outcome.contains("Line 1"), "{}", shown[0].outcome);
+    let digest = Hash::of(&[&changed]).to_string();
+    assert!(shown[0].outcome.contains(&digest), "{}", shown[0].outcome);
     drop(store);
     assert_eq!(fs::read(folder.path().join("audit-broken-1.jsonl")).expect("kept"), changed);
     let tail = fs::read(folder.path().join("audit-broken-1-tail.jsonl")).expect("kept");
     assert!(whole.ends_with(&tail) && !tail.is_empty());
-    assert_eq!(verify(&path).expect("the new chain holds").entries, 2);
+    let verified = verify(&path).expect("the new chain holds");
+    assert_eq!(verified.entries, 2);
+    assert!(
+        verified.replaced.is_some_and(|why| why.contains(&digest)),
+        "and says what it replaces"
+    );
     assert_eq!(open(folder.path()).0.audit().last_seq, 6, "and it opens without the option");
 }
 

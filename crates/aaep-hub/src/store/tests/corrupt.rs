@@ -16,7 +16,7 @@ fn what_is_not_a_database_is_refused_and_not_overwritten() {
         fs::write(&path, content).expect("written");
         let error = open_error(folder.path());
         assert!(matches!(&error, OpenError::Corrupt { .. }), "{error}");
-        assert!(error.to_string().contains("Restore it from a backup"));
+        assert!(error.to_string().contains("restore it from a backup"));
         assert_eq!(fs::read(&path).expect("bytes"), content, "the file was touched");
     }
 }

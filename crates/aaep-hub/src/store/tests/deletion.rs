@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Now {
 
 fn open_keeping(folder: &Path, max_age_seconds: u64, max_bytes: u64) -> Store {
     let retention = Retention { max_age_seconds, max_bytes };
-    let options = OpenOptions { retention, begin_new_audit_log: false };
+    let options = OpenOptions { retention, repairs: false };
     Store::open_with(folder, options).expect("the store opens").0
 }
 

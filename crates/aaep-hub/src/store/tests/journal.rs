@@ -4,7 +4,6 @@ use std::fs;
 
 use super::*;
 use crate::audit::verify;
-use crate::store::OpenOptions;
 
 /// What a crash would leave of an open store.
 fn crashed(folder: &Path) -> tempfile::TempDir {
@@ -293,14 +292,4 @@ fn an_orderly_end_leaves_nothing_to_the_journal() {
     drop(journaled(folder.path(), 3));
     fs::remove_file(journal(folder.path())).expect("removed");
     assert_eq!(orders_in(folder.path()), [0, 1, 2]);
-}
-
-#[test]
-fn a_journal_that_cannot_be_read_is_a_reason_not_to_open() {
-    let folder = tempfile::tempdir().expect("a folder");
-    drop(open(folder.path()));
-    fs::remove_file(journal(folder.path())).expect("removed");
-    fs::create_dir(journal(folder.path())).expect("something in the way");
-    let opened = Store::open_with(folder.path(), OpenOptions::default());
-    assert!(matches!(opened, Err(OpenError::Io { .. })), "it is not known what was in it");
 }
