@@ -135,3 +135,38 @@ fn a_question_stays_open_while_one_asked_subscriber_is_connected() {
     let (no_listener, again) = (DecidedBy::NoListener, DecidedBy::NoListener);
     assert_eq!(by, [("rpl_1", no_listener), ("rpl_2", again)]);
 }
+
+/// How many asks are looked at when a subscriber that may hear all of them joins and leaves again, while others
+/// listen too.
+fn looked_at(asks: u64, others: u64) -> u64 {
+    let mut world = World::new();
+    for key in 0..others {
+        world.listen(1 + key, everything());
+    }
+    for number in 0..asks {
+        let (principal, session) = (1000 + number % 16, format!("sess_{}", number % 16));
+        if number < 16 {
+            let fields = json!({ "summary_normal": "Begins." });
+            let start = World::draft(&session, "session.started", fields);
+            world.publish_tagged(principal, "loud", start);
+        }
+        let more = json!({ "action": format!("Delete {number}."), "timeout_seconds": 300 });
+        let ask = confirmation(&format!("rpl_{number}"), more);
+        let ask = World::draft(&session, "awaiting.confirmation", ask);
+        world.publish_tagged(principal, "loud", ask);
+    }
+    assert_eq!(world.engine.open_asks() as u64, asks);
+    let before = world.engine.looked_at().0;
+    let late = world.listen(900, everything());
+    world.close(&late);
+    assert_eq!(world.engine.open_asks() as u64, asks);
+    world.engine.looked_at().0 - before
+}
+
+#[test]
+fn joining_and_leaving_costs_a_few_looks_at_each_ask_that_may_be_heard_and_no_more_for_others() {
+    let few = looked_at(64, 1);
+    assert!((64..=4 * 64).contains(&few), "{few}");
+    assert_eq!(looked_at(64, 3), few, "others cost nothing");
+    assert_eq!(looked_at(640, 1), 10 * few, "and it does not grow faster than the asks");
+}

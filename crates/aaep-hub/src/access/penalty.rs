@@ -58,11 +58,13 @@ impl CredentialHash {
 }
 
 /// Where credentials come from. For IPv6 only the first half of the address counts, because one person has
-/// many addresses that differ in the second half.
+/// many addresses that differ in the second half. This machine is one source, because a program chooses any of
+/// its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PenaltySource {
     V4(Ipv4Addr),
     V6([u16; 4]),
+    Loopback,
     SameUser,
     OtherUser(u32),
 }
@@ -194,6 +196,7 @@ impl PenaltySource {
     fn of(address: &PeerAddress) -> Self {
         match address {
             PeerAddress::Ip(address) => match address.to_canonical() {
+                address if address.is_loopback() => PenaltySource::Loopback,
                 IpAddr::V4(address) => PenaltySource::V4(address),
                 IpAddr::V6(address) => {
                     let [one, two, three, four, ..] = address.segments();
@@ -255,9 +258,11 @@ mod tests {
         }
         let refused = penalties.begin_check(&here, CredentialHash::of("new"), 0);
         assert_eq!(refused.expect_err("a penalty").retry_after, FIRST_PENALTY);
+        assert!(!guess(&penalties, &from("127.0.0.2"), "new", 0), "it is the same machine");
+        assert!(!guess(&penalties, &from("::1"), "new", 0), "it is the same machine");
         assert!(penalties.begin_check(&here, good, 0).is_ok());
         assert!(penalties.begin_check(&here, good, GOOD_US + 1).is_ok(), "the penalty is over");
-        assert!(guess(&penalties, &from("127.0.0.2"), "new", 0));
+        assert!(guess(&penalties, &from("192.0.2.1"), "new", 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Stored sessions: listing, reading, ending and deleting them.
 
 use std::collections::HashMap;
+use std::sync::mpsc::TrySendError;
 
 use aaep::{ReplyToken, SessionId};
 use aaep_engine::{AgentTags, EngineInput, SessionEnd};
@@ -166,7 +167,7 @@ impl Hub {
             return Ok(Err(DeleteError::NoSuchSession));
         }
         let (who, id) = (principal.id.clone(), session_id.clone());
-        let deleting = self.look_up(move |owner| owner.delete(who, id)).await?;
+        let deleting = self.look_up(move |owner| owner.delete(who, id)).await??;
         deleting.await.map_err(|_| HubError::Stopped)
     }
 }
@@ -188,7 +189,7 @@ impl Hub {
                 may_hear.then(|| owner.end_on_full_disk(who.id, session_id))
             });
             let Some(ending) = ending.await? else { return Ok(None) };
-            let ended = ending.await.map_err(|_| HubError::Stopped)?;
+            let ended = ending?.await.map_err(|_| HubError::Stopped)?;
             let ended = ended.map_err(|error| HubError::NotTaken { why: error.to_string() })?;
             return Ok(match ended {
                 EndedSession::NoSuchSession => None,
@@ -309,14 +310,13 @@ impl EngineOwner {
         &mut self,
         who: String,
         session_id: SessionId,
-    ) -> oneshot::Receiver<Result<Deleted, DeleteError>> {
+    ) -> Result<oneshot::Receiver<Result<Deleted, DeleteError>>, HubError> {
         let (sender, receiver) = oneshot::channel();
         let is_known = self.engine.principal_of(&session_id).is_some();
         if is_known && !self.engine.has_ended(&session_id) {
             let _ = sender.send(Err(DeleteError::StillRunning));
-            return receiver;
+            return Ok(receiver);
         }
-        self.handle(EngineInput::DeleteSession { session_id: session_id.clone() }, None);
         let now_unix_us = self.clock.now().unix_us;
         let id = session_id.clone();
         let delete = move |store: &mut Store| {
@@ -331,9 +331,10 @@ impl EngineOwner {
                 .effects
                 .push(DeferredEffect::Store(Box::new(move |store| drop(delete(store)))));
         } else {
-            self.do_ahead_of_queue(id, Box::new(delete));
+            self.do_ahead_of_queue(id.clone(), Box::new(delete))?;
         }
-        receiver
+        self.handle(EngineInput::DeleteSession { session_id: id }, None);
+        Ok(receiver)
     }
 
     /// Ends a session while the disk is full. The store has a little room reserved for that; the event that
@@ -342,9 +343,8 @@ impl EngineOwner {
         &mut self,
         who: String,
         session_id: SessionId,
-    ) -> oneshot::Receiver<Result<EndedSession, CommitError>> {
+    ) -> Result<oneshot::Receiver<Result<EndedSession, CommitError>>, HubError> {
         let (sender, receiver) = oneshot::channel();
-        self.end_by_hand(session_id.clone());
         let now_unix_us = self.clock.now().unix_us;
         let id = session_id.clone();
         let end = move |store: &mut Store| {
@@ -352,16 +352,28 @@ impl EngineOwner {
             let _ = sender.send(store.end_session(&session_id, Some(&who), now_unix_us));
             None
         };
-        self.do_ahead_of_queue(id, Box::new(end));
-        receiver
+        self.do_ahead_of_queue(id.clone(), Box::new(end))?;
+        self.end_by_hand(id);
+        Ok(receiver)
     }
 
-    /// Does work on the store ahead of everything that waits for room. If too much such work is pending, `work`
-    /// is dropped, which tells the caller that it was not done.
-    fn do_ahead_of_queue(&mut self, session_id: SessionId, work: DeletionWork) {
-        if self.delete.try_send(work).is_ok() {
-            // The keeper sees it with the next batch at the latest, even if there is room again by now.
-            self.batch.effects.push(DeferredEffect::Deleted(session_id));
+    /// Does work on the store ahead of everything that waits for room, unless too much such work is pending.
+    fn do_ahead_of_queue(
+        &mut self,
+        session_id: SessionId,
+        work: DeletionWork,
+    ) -> Result<(), HubError> {
+        match self.delete.try_send(work) {
+            Ok(()) => {
+                // The keeper sees it with the next batch at the latest, even if there is room again by now.
+                self.batch.effects.push(DeferredEffect::Deleted(session_id));
+                Ok(())
+            }
+            Err(TrySendError::Full(_)) => {
+                let why = "Many sessions wait to be deleted. Try again in a moment.".to_owned();
+                Err(HubError::NotTaken { why })
+            }
+            Err(TrySendError::Disconnected(_)) => Err(HubError::Stopped),
         }
     }
 }

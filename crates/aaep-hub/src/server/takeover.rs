@@ -21,6 +21,9 @@ pub(super) const AGENT_SUBPROTOCOL: &str = "aaep.agent.v1";
 
 /// Close code: authentication failed (B.2.6).
 const NOT_AUTHENTICATED: u16 = 4002;
+
+/// The close code of a `WebSocket` for a server that cannot take a connection at the moment.
+const TRY_AGAIN_LATER: u16 = 1013;
 /// Close code: authorization denied (B.2.6).
 const NOT_AUTHORIZED: u16 = 4003;
 
@@ -148,7 +151,12 @@ impl ServerApp {
 
 /// The close code for a refused connection (B.2.6).
 pub(super) fn close_code(error: &AccessError) -> u16 {
-    if error.status() == 403 { NOT_AUTHORIZED } else { NOT_AUTHENTICATED }
+    match error.status() {
+        403 => NOT_AUTHORIZED,
+        // The credential was not checked, so it may be good: the peer comes back later.
+        429 | 503 => TRY_AGAIN_LATER,
+        _ => NOT_AUTHENTICATED,
+    }
 }
 
 /// The value of the header that names the last received event, if there is one.

@@ -49,7 +49,7 @@ pub fn closed_status(code: u16, reason: &str) -> Status {
     let status = match code {
         // The connection was closed on purpose.
         1000 | 4000 | 4005 => Code::Ok,
-        1001 => Code::Unavailable,
+        1001 | 1013 => Code::Unavailable,
         1002 | 1003 | 1007 | 4004 => Code::InvalidArgument,
         1008 | 1009 => Code::ResourceExhausted,
         1011 => Code::Internal,
@@ -77,6 +77,7 @@ mod tests {
         for (code, status) in [
             (1000, Code::Ok),
             (1001, Code::Unavailable),
+            (1013, Code::Unavailable),
             (1002, Code::InvalidArgument),
             (1003, Code::InvalidArgument),
             (1007, Code::InvalidArgument),

@@ -92,6 +92,7 @@ impl Engine {
 
     /// The open asks among those that a subscriber received.
     fn open_asks_of(&self, asked: &SubscriberAsks) -> Vec<ReplyToken> {
+        self.work.count_asks(asked.orders.len());
         asked.orders.iter().filter_map(|order| self.ask_tokens.get(order).cloned()).collect()
     }
 

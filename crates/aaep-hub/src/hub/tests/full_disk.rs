@@ -53,3 +53,40 @@ async fn a_deletion_that_was_asked_for_just_before_there_was_room_is_done() {
     tokio::time::timeout(Duration::from_secs(20), is_done).await.expect("in time").expect("done");
     hub.stop().await;
 }
+
+#[tokio::test]
+async fn beyond_those_that_wait_a_deletion_is_refused_and_changes_nothing() {
+    let hub = Hub::builder().start().expect("a hub");
+    let me = Principal::local();
+    let mut done = event("session.completed", "Done.");
+    done.remove("progress");
+    for event in [event("session.started", "Tidying."), done] {
+        let events = vec![event];
+        hub.publish(&me, events, None).await.expect("answered")[0].as_ref().expect("taken");
+    }
+    let (go, waits) = std::sync::mpsc::channel::<()>();
+    let slow = move |owner: &mut EngineOwner| {
+        let work = move |_: &mut Store| waits.recv().expect("told to go on");
+        owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
+        owner.status.note_failure("There is no room.", false);
+    };
+    hub.look_up(slow).await.expect("done");
+    let fill = |owner: &mut EngineOwner| {
+        while owner.delete.try_send(Box::new(|_: &mut Store| None)).is_ok() {}
+    };
+    hub.look_up(fill).await.expect("done");
+    let session_id = SessionId::parse("sess_one").expect("an id");
+    let refused = hub.delete_session(&me, &session_id).await.expect_err("too many wait");
+    assert!(
+        matches!(&refused, HubError::NotTaken { why } if why.contains("Try again")),
+        "{refused}"
+    );
+    let is_known = move |owner: &mut EngineOwner| {
+        owner.engine.principal_of(&SessionId::parse("sess_one").expect("an id")).is_some()
+    };
+    assert!(hub.look_up(is_known).await.expect("answered"), "the session is still there");
+    go.send(()).expect("the keeper waits");
+    hub.look_up(|owner: &mut EngineOwner| owner.status.clear_failure()).await.expect("done");
+    hub.delete_session(&me, &session_id).await.expect("answered").expect("deleted");
+    hub.stop().await;
+}
