@@ -13,6 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::{CommandFailure, ascii_json, count};
+use crate::hubs::HubAddressFlag;
 use crate::hubs::reach::DEFAULT_HUB;
 use crate::keys::tell;
 use crate::tokens::{self, now};
@@ -30,19 +31,18 @@ has, and needs neither a name nor a token: give it the address that is shown. Ex
 pub(crate) struct AllowOptions {
     /// The program, by the name that it gives itself. Without one, the allowed programs are listed.
     program: Option<String>,
-    /// Make an address for this program alone, for one that gives no name and can send no token. An address that was
-    /// made for this name before is not good any more.
+    /// Make an address for this program alone, if it gives no name and cannot send a token. An address made earlier for
+    /// this name stops working. The address is for the hub that --hub names.
     #[arg(long, requires = "program", conflicts_with_all = ["revoke", "json"])]
     address: bool,
-    /// The hub that the address is for.
-    #[arg(long, value_name = "URL", env = "AAEP_HUB", default_value = DEFAULT_HUB)]
-    hub: String,
-    /// Take it back: from now on the program only listens.
+    /// Take the permission back: from now on the program only listens.
     #[arg(long)]
     revoke: bool,
     /// Print the list as a JSON array, for machines.
     #[arg(long, conflicts_with_all = ["program", "revoke"])]
     json: bool,
+    #[command(flatten)]
+    hub: HubAddressFlag,
     #[command(flatten)]
     place: tokens::TokensFileFlag,
 }
@@ -54,12 +54,12 @@ pub(crate) fn run(arguments: &AllowOptions) -> Result<ExitCode, CommandFailure> 
         (None, false) => list(&tokens, arguments.json)?,
         (None, true) => {
             return Err(CommandFailure::new(
-                "it is not said which program",
+                "--revoke needs the name of a program",
                 "Name one. See them with: aaep allow",
             ));
         }
         (Some(program), false) if arguments.address => {
-            let origin = origin(&arguments.hub)?;
+            let origin = origin(&arguments.hub.address()?)?;
             tokens::make_folder_of(&path)?;
             make_address(&mut tokens, program, &origin)?;
         }
@@ -136,7 +136,9 @@ fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), 
 /// The hub's HTTP origin, for programs that can use only HTTP addresses.
 fn origin(hub: &str) -> Result<String, CommandFailure> {
     match Target::parse(hub) {
-        Ok(Target::Sse(place)) if place.is_loopback() => {
+        Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place))
+            if place.is_loopback() =>
+        {
             let scheme = if place.is_tls() { "https" } else { "http" };
             Ok(format!("{scheme}://{}", place.authority()))
         }
@@ -154,4 +156,25 @@ fn origin(hub: &str) -> Result<String, CommandFailure> {
 /// Turns an error of the tokens file into a failure. Its message already contains the next step.
 fn failure(error: &TokensError) -> CommandFailure {
     CommandFailure::of_sentences(&error.to_string(), "More: aaep allow --help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_made_for_a_hub_in_whichever_form_it_is_named() {
+        for hub in [
+            "http://127.0.0.1:7200",
+            "http://127.0.0.1:7200/aaep/v1/events",
+            "ws://127.0.0.1:7200/aaep/v1/ws",
+            "grpc://127.0.0.1:7200",
+        ] {
+            assert_eq!(origin(hub).ok().as_deref(), Some("http://127.0.0.1:7200"), "{hub}");
+        }
+        assert_eq!(origin("unix:").ok().as_deref(), Some(DEFAULT_HUB));
+        for hub in ["https://hub.example.org", "wss://hub.example.org", "stdio:agent", "hub"] {
+            assert!(origin(hub).is_err(), "{hub}");
+        }
+    }
 }

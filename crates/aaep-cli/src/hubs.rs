@@ -15,7 +15,7 @@ use crate::console::{CommandFailure, count};
 use crate::person::key_for;
 use crate::settings::ListenSettings;
 
-pub(crate) use flag::{HubFlags, OldForms};
+pub(crate) use flag::{HubAddressFlag, HubFlags, OldForms};
 use reach::own_address;
 
 /// How many hubs can be listened to at the same time.

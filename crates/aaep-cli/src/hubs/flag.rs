@@ -10,9 +10,9 @@ use crate::http::HubClient;
 use crate::person::key_for;
 use crate::settings::{self, ListenSettings, SettingsFlags};
 
-/// Which hub, and with which token.
+/// Which hub.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct HubFlags {
+pub(crate) struct HubAddressFlag {
     /// The hub. Without it, that of `AAEP_HUB`, of your settings, or your own on this machine.
     ///
     /// A hub is `unix:` (your own, by its socket), `unix:/path`, or an address such as `http://127.0.0.1:7117`,
@@ -20,6 +20,39 @@ pub(crate) struct HubFlags {
     /// several: give --hub for each, or put commas between them. An agent speaks to the first.
     #[arg(long, value_name = "ADDRESS", global = true)]
     hub: Vec<String>,
+}
+
+impl HubAddressFlag {
+    /// The value of --hub, in the form that the settings take.
+    fn said(&self) -> Option<String> {
+        let said: Vec<&str> =
+            self.hub.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
+        if said.is_empty() { None } else { Some(said.join(",")) }
+    }
+
+    /// Adds this flag to the others that override settings.
+    fn added_to(&self, flags: &SettingsFlags) -> SettingsFlags {
+        SettingsFlags { hub: self.said(), ..flags.clone() }
+    }
+
+    /// The address of the hub, for a command that needs only one. Of several, it is the first.
+    pub(crate) fn address(&self) -> Result<String, CommandFailure> {
+        // If the address is given, unusable settings do not matter to an agent.
+        let variable = || std::env::var("AAEP_HUB").ok().filter(|it| !it.trim().is_empty());
+        let named = match self.said().or_else(variable) {
+            Some(text) => Some(HubAddresses::read(&text)),
+            None => settings::load(&self.added_to(&SettingsFlags::default()))?.settings.listen.hub,
+        };
+        let first = named.and_then(|it| it.list().first().cloned());
+        Ok(first.unwrap_or_else(own_address))
+    }
+}
+
+/// Which hub, and with which token.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct HubFlags {
+    #[command(flatten)]
+    hub: HubAddressFlag,
     /// The token for the hub, as `aaep tokens new` shows it. Better set `AAEP_TOKEN`: others on this machine can see
     /// what stands on a command line. For several hubs, one for each with commas between them.
     #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true, global = true)]
@@ -29,9 +62,7 @@ pub(crate) struct HubFlags {
 impl HubFlags {
     /// The value of --hub, in the form that the settings take.
     pub(crate) fn said(&self) -> Option<String> {
-        let said: Vec<&str> =
-            self.hub.iter().map(String::as_str).filter(|it| !it.trim().is_empty()).collect();
-        if said.is_empty() { None } else { Some(said.join(",")) }
+        self.hub.said()
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
@@ -40,7 +71,7 @@ impl HubFlags {
 
     /// Adds these flags to the others that override settings.
     pub(crate) fn added_to(&self, flags: &SettingsFlags) -> SettingsFlags {
-        SettingsFlags { hub: self.said(), ..flags.clone() }
+        self.hub.added_to(flags)
     }
 
     /// The person's listen settings, with these flags applied.
@@ -55,14 +86,7 @@ impl HubFlags {
 
     /// The address of the hub, for a command that needs only one. Of several, it is the first.
     pub(crate) fn address(&self) -> Result<String, CommandFailure> {
-        // If the address is given, unusable settings do not matter to an agent.
-        let variable = || std::env::var("AAEP_HUB").ok().filter(|it| !it.trim().is_empty());
-        let named = match self.said().or_else(variable) {
-            Some(text) => Some(HubAddresses::read(&text)),
-            None => self.listen()?.hub,
-        };
-        let first = named.and_then(|it| it.list().first().cloned());
-        Ok(first.unwrap_or_else(own_address))
+        self.hub.address()
     }
 
     /// A client for the hub, for what an agent does.
@@ -116,7 +140,7 @@ mod tests {
     #[test]
     fn several_hubs_are_named_with_commas_or_one_by_one() {
         let flags = |hub: &[&str]| HubFlags {
-            hub: hub.iter().map(|it| (*it).to_owned()).collect(),
+            hub: HubAddressFlag { hub: hub.iter().map(|it| (*it).to_owned()).collect() },
             token: None,
         };
         assert_eq!(flags(&[]).said(), None);
