@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::console::{CommandFailure, ascii_json_line};
 use crate::hubs::{HubAddresses, HubFlags, HubTarget, OldForms};
 use crate::keys::tell;
-use crate::listen;
+use crate::listen::{self, device_table::DeviceFlags};
 use crate::settings::{self, SettingsFlags, UserSettings};
 
 const EXIT_CODES: &str = "\
@@ -35,7 +35,6 @@ const ORDER: [&str; 7] = ["settings", "hub", "lines", "speech", "braille", "desk
 /// What to look at.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct DoctorOptions {
     #[command(flatten)]
     old: OldForms,
@@ -43,18 +42,8 @@ pub(crate) struct DoctorOptions {
     hub: HubFlags,
     #[command(flatten)]
     flags: SettingsFlags,
-    /// You want speech, whatever the settings say.
-    #[arg(long)]
-    speech: bool,
-    /// You want braille, whatever the settings say.
-    #[arg(long)]
-    braille: bool,
-    /// You want the screen reader of the desktop, whatever the settings say.
-    #[arg(long)]
-    desktop: bool,
-    /// You want sounds, whatever the settings say.
-    #[arg(long)]
-    sounds: bool,
+    #[command(flatten)]
+    devices: DeviceFlags,
     /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
@@ -118,10 +107,7 @@ pub(crate) fn run(arguments: &DoctorOptions) -> Result<ExitCode, CommandFailure>
         },
         |it| it.settings,
     );
-    settings.speech.on |= arguments.speech;
-    settings.braille.on |= arguments.braille;
-    settings.desktop.on |= arguments.desktop;
-    settings.sounds.on |= arguments.sounds;
+    arguments.devices.apply(&mut settings);
     report.add(hub(arguments, &settings)?)?;
     devices::look(&settings, &mut |finding| report.add(finding))?;
     Ok(if report.finish()? { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -2,12 +2,13 @@
 //! the desktop, and takes their answers.
 //!
 //! This file has the options. `reaching` keeps the links to the hubs, `room` is the loop, `hearing` handles news from
-//! the hubs, `asking` presents questions, `devices` starts the devices in the settings, `reports` delivers device
+//! the hubs, `asking` presents questions, `device_table` lists the devices and `devices` starts those in the settings, `reports` delivers device
 //! reports, `typed` and `typing` handle what the person types, `driving` instructs agents, `leaving` remembers how
 //! far the person was told, and `open` and `meant` know which question typed words refer to. What is said, when and
 //! how is decided in `aaep-announce`.
 
 mod asking;
+pub(crate) mod device_table;
 pub(crate) mod devices;
 mod driving;
 mod hearing;
@@ -33,6 +34,7 @@ use crate::english;
 use crate::hubs::{HubFlags, HubTarget, OldForms};
 use crate::keyboard::KeyboardInput;
 use crate::settings::{self, SettingsFlags, UserSettings};
+use device_table::{DeviceFlags, is_any_on};
 use hearing::ListenedHubs;
 use leaving::LeavingRecord;
 use reports::DeviceReports;
@@ -71,7 +73,6 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 /// How to listen.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct ListenOptions {
     #[command(flatten)]
     old: OldForms,
@@ -79,18 +80,8 @@ pub(crate) struct ListenOptions {
     hub: HubFlags,
     #[command(flatten)]
     flags: SettingsFlags,
-    /// Speak, through speech-dispatcher.
-    #[arg(long)]
-    speech: bool,
-    /// Show it on a braille display, through BRLTTY.
-    #[arg(long)]
-    braille: bool,
-    /// Let the screen reader of your desktop say it.
-    #[arg(long)]
-    desktop: bool,
-    /// Sound before words.
-    #[arg(long)]
-    sounds: bool,
+    #[command(flatten)]
+    devices: DeviceFlags,
     /// Write no lines.
     #[arg(long)]
     no_lines: bool,
@@ -169,14 +160,10 @@ pub(crate) async fn show(
 /// The person's settings, with the command line flags applied.
 fn wanted(arguments: &ListenOptions) -> Result<UserSettings, CommandFailure> {
     let mut settings = settings::load(&arguments.hub.added_to(&arguments.flags))?.settings;
-    settings.speech.on |= arguments.speech;
-    settings.braille.on |= arguments.braille;
-    settings.desktop.on |= arguments.desktop;
-    settings.sounds.on |= arguments.sounds;
+    arguments.devices.apply(&mut settings);
     settings.lines.on &= !arguments.no_lines;
     settings.lines.bell |= arguments.bell;
-    let tells = [settings.lines.on, settings.speech.on, settings.braille.on, settings.desktop.on];
-    if tells == [false; 4] {
+    if !settings.lines.on && !is_any_on(&settings) {
         let what = "nothing would be told: lines, speech, braille and desktop are all off";
         return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
     }

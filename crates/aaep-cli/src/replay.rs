@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 
 use crate::console::{CommandFailure, count};
 use crate::hubs::HubFlags;
+use crate::listen::device_table::{DeviceFlags, is_any_on};
 use crate::settings::{self, SettingsFlags, UserSettings};
 use forms::ReplayContext;
 use history::HistoryStart;
@@ -42,7 +43,8 @@ const MAX_RECALLED: usize = 100;
 
 /// What to hear again.
 #[derive(Debug, Args)]
-#[command(after_help = WORDS)]
+// Past events make no sounds.
+#[command(after_help = WORDS, mut_arg("sounds", |it| it.hide(true)))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct ReplayOptions {
     /// What to hear again.
@@ -65,12 +67,8 @@ pub(crate) struct ReplayOptions {
     /// Write one JSON object per line, for programs.
     #[arg(long)]
     json: bool,
-    /// Speak, through speech-dispatcher.
-    #[arg(long)]
-    speech: bool,
-    /// Show it on a braille display, through BRLTTY.
-    #[arg(long)]
-    braille: bool,
+    #[command(flatten)]
+    devices: DeviceFlags,
     /// Write no lines.
     #[arg(long)]
     no_lines: bool,
@@ -117,7 +115,7 @@ pub(crate) fn run(arguments: &ReplayOptions) -> Result<ExitCode, CommandFailure>
     let all = match arguments.what {
         ReplayForm::Left => replay.left(since)?,
         ReplayForm::Last => replay.last(session)?,
-        ReplayForm::Reply if arguments.exact && !settings.speech.on && !settings.braille.on => {
+        ReplayForm::Reply if arguments.exact && !is_any_on(&settings) => {
             replay.exactly(session, arguments.json)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -167,15 +165,13 @@ fn wanted(arguments: &ReplayOptions) -> Result<UserSettings, CommandFailure> {
         ..SettingsFlags::default()
     };
     let mut settings = settings::load(&flags)?.settings;
-    settings.speech.on |= arguments.speech;
-    settings.braille.on |= arguments.braille;
+    arguments.devices.apply(&mut settings);
     settings.lines.on &= !arguments.no_lines;
     // Past events do not need attention.
     (settings.sounds.on, settings.lines.bell) = (false, false);
     settings.lines.notifications = settings::NotificationStyle::None;
-    let says_nothing = !(settings.lines.on || settings.speech.on || settings.braille.on);
-    if says_nothing && !arguments.json {
-        let what = "nothing would be told: lines, speech and braille are all off";
+    if !settings.lines.on && !is_any_on(&settings) && !arguments.json {
+        let what = "nothing would be told: lines, speech, braille and desktop are all off";
         return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
     }
     Ok(settings)

@@ -9,7 +9,7 @@ use aaep_announce::{DeviceReport, Earcon, Order, Utterance, UtteranceKind, Weigh
 
 use super::DoctorFinding;
 use crate::console::CommandFailure;
-use crate::listen::devices::{braille_settings, sound_settings, speech_settings, start_desktop};
+use crate::listen::device_table::{DESKTOP, DEVICES, DeviceRow};
 use crate::settings::UserSettings;
 
 /// The sentence that is spoken and shown.
@@ -17,9 +17,6 @@ const SENTENCE: &str = "This is a test of aaep.";
 
 /// The id of the only utterance.
 const ID: u64 = 1;
-
-/// The name of a device that not every build has.
-const DESKTOP: &str = "desktop";
 
 /// How long everything may take: a speech server may have to be started.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -77,10 +74,6 @@ pub(super) fn look(
 }
 
 fn start(settings: &UserSettings, reports: &Sender<TimedReport>) -> Vec<DeviceTrial> {
-    let speech = speech_settings(settings).map(|it| speech::start(it, reports.clone()));
-    let braille = braille_settings(settings).map(|it| braille::start(it, reports.clone()));
-    let desktop = start_desktop(settings, reports);
-    let sounds = Ok(sounds::start(sound_settings(settings), reports.clone()));
     let sentence = || {
         Order::Say(Utterance {
             id: ID,
@@ -94,12 +87,12 @@ fn start(settings: &UserSettings, reports: &Sender<TimedReport>) -> Vec<DeviceTr
             number: None,
         })
     };
-    vec![
-        DeviceTrial::start(speech::NAME, settings.speech.on, speech, sentence()),
-        DeviceTrial::start(braille::NAME, settings.braille.on, braille, sentence()),
-        DeviceTrial::start(DESKTOP, settings.desktop.on, desktop, sentence()),
-        DeviceTrial::start(sounds::NAME, settings.sounds.on, sounds, Order::Sound(Earcon::Done)),
-    ]
+    let order =
+        |it: &DeviceRow| if it.tells_words { sentence() } else { Order::Sound(Earcon::Done) };
+    let trial = |it: &DeviceRow| {
+        DeviceTrial::start(it.name, it.is_on(settings), (it.start)(settings, reports), order(it))
+    };
+    DEVICES.iter().map(trial).collect()
 }
 
 /// Takes in one device report, if one arrives within that time.

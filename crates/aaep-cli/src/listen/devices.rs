@@ -7,6 +7,7 @@ use aaep::LanguageTag;
 use aaep_announce::device::{Device, TimedReport, braille, lines, sounds, speech};
 use aaep_announce::{Announcer, Preferences};
 
+use super::device_table::{DESKTOP, DEVICES, is_any_on};
 use crate::console::CommandFailure;
 use crate::keyboard::TypingAwareWriter;
 use crate::settings::{NotificationStyle, UserSettings};
@@ -48,9 +49,6 @@ impl DeviceSet {
     }
 }
 
-/// The name of the desktop device, also in builds without it.
-const DESKTOP: &str = "desktop";
-
 /// Starts the devices in the settings.
 pub(crate) fn start(
     settings: &UserSettings,
@@ -60,29 +58,23 @@ pub(crate) fn start(
     let mut devices = Vec::new();
     if settings.lines.on {
         let options = line_options(settings, is_json);
-        let is_alone = !settings.speech.on && !settings.braille.on && !settings.desktop.on;
-        let to: Box<dyn Write + Send> = if is_alone {
-            Box::new(StopsWithReader(TypingAwareWriter(io::stdout())))
-        } else {
+        let to: Box<dyn Write + Send> = if is_any_on(settings) {
             Box::new(TypingAwareWriter(io::stdout()))
+        } else {
+            Box::new(StopsWithReader(TypingAwareWriter(io::stdout())))
         };
         devices
             .push(lines::start(to, options, reports.clone()).map_err(|error| no_thread(&error))?);
     }
-    if settings.speech.on {
-        let settings = speech_settings(settings)?;
-        devices.push(speech::start(settings, reports.clone()).map_err(|error| no_thread(&error))?);
+    let mut sounds = None;
+    for row in DEVICES.iter().filter(|it| it.is_on(settings)) {
+        let device = (row.start)(settings, reports)?.map_err(|error| no_thread(&error))?;
+        if row.tells_words {
+            devices.push(device);
+        } else {
+            sounds = Some(device);
+        }
     }
-    if settings.braille.on {
-        let settings = braille_settings(settings)?;
-        devices.push(braille::start(settings, reports.clone()).map_err(|error| no_thread(&error))?);
-    }
-    if settings.desktop.on {
-        devices.push(start_desktop(settings, reports)?.map_err(|error| no_thread(&error))?);
-    }
-    let sounds =
-        settings.sounds.on.then(|| sounds::start(sound_settings(settings), reports.clone()));
-    let sounds = sounds.transpose().map_err(|error| no_thread(&error))?;
     let channel = |(at, device): (usize, Device)| {
         let mut preferences = preferences(settings);
         // Only the first one plays sounds, so that nothing sounds twice.
@@ -157,7 +149,7 @@ pub(crate) fn speech_settings(settings: &UserSettings) -> Result<speech::Setting
 }
 
 /// The braille device's settings.
-pub(crate) fn braille_settings(
+pub(super) fn braille_settings(
     settings: &UserSettings,
 ) -> Result<braille::Settings, CommandFailure> {
     let own = &settings.braille;
@@ -184,7 +176,7 @@ pub(crate) fn braille_settings(
 /// Starts the device for the desktop's screen reader, at the person's pace.
 #[cfg(feature = "desktop")]
 #[expect(clippy::unnecessary_wraps, reason = "a program that was built without it cannot")]
-pub(crate) fn start_desktop(
+pub(super) fn start_desktop(
     settings: &UserSettings,
     reports: &Sender<TimedReport>,
 ) -> Result<io::Result<Device>, CommandFailure> {
@@ -195,7 +187,7 @@ pub(crate) fn start_desktop(
 
 /// Fails: this program was built without that device.
 #[cfg(not(feature = "desktop"))]
-pub(crate) fn start_desktop(
+pub(super) fn start_desktop(
     _: &UserSettings,
     _: &Sender<TimedReport>,
 ) -> Result<io::Result<Device>, CommandFailure> {
@@ -204,7 +196,7 @@ pub(crate) fn start_desktop(
 }
 
 /// The sound device's settings.
-pub(crate) fn sound_settings(settings: &UserSettings) -> sounds::Settings {
+pub(super) fn sound_settings(settings: &UserSettings) -> sounds::Settings {
     let own = &settings.sounds;
     sounds::Settings {
         needs_you: own.needs_you.clone(),
