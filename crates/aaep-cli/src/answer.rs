@@ -15,7 +15,7 @@ use crate::attention::file::NumbersFile;
 use crate::attention::numbers::HIGHEST;
 use crate::attention::{gather, gather_own, told_whole, words};
 use crate::console::{self, COULD_NOT, CommandFailure};
-use crate::english::answers;
+use crate::english::{answers, failures};
 use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
 use send::{AnswerResult, TypedAnswer};
@@ -59,8 +59,7 @@ pub(crate) fn run(arguments: &AnswerOptions) -> Result<ExitCode, CommandFailure>
         return Ok(ExitCode::from(1));
     };
     if question.address.trim_start().to_ascii_lowercase().starts_with("stdio:") {
-        let what = "the agent of this question is a child of the program where you heard it";
-        return Err(CommandFailure::new(what, "Answer it there."));
+        return Err(CommandFailure::new(failures::CHILD_AGENT, failures::ANSWER_THERE));
     }
     if arguments.words.is_empty() {
         return tell_one(arguments, number, &question.address);
@@ -148,7 +147,5 @@ fn languages(arguments: &AnswerOptions) -> Option<Vec<LanguageTag>> {
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| {
-        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
-    })
+    runtime.map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))
 }

@@ -1,11 +1,13 @@
 //! What `aaep listen`, `aaep attention` and `aaep answer` say to the person, in English, so that it can be translated
-//! in one place. Help and errors are in the files of their commands; sentences about agents are in `aaep-announce`.
+//! in one place. Help stands with the flags; sentences about agents are in `aaep-announce`.
 //!
-//! `asks` describes pending questions, `answers` the results of answers, `hubs` is about hubs, devices and rules
-//! while listening, `telling` about instructions to agents, `typing` about what the person typed.
+//! `asks` describes pending questions, `answers` the results of answers, `failures` what could not be done, `hubs` is
+//! about hubs, devices and rules while listening, `telling` about instructions to agents, `typing` about what the
+//! person typed.
 
 pub(crate) mod answers;
 pub(crate) mod asks;
+pub(crate) mod failures;
 pub(crate) mod hubs;
 pub(crate) mod telling;
 pub(crate) mod typing;

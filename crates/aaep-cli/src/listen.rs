@@ -30,7 +30,7 @@ use tokio::time::timeout;
 
 use crate::attention::file::NumbersFile;
 use crate::console::CommandFailure;
-use crate::english;
+use crate::english::{self, failures};
 use crate::hubs::{HubFlags, HubTarget, OldForms};
 use crate::keyboard::KeyboardInput;
 use crate::settings::{self, SettingsFlags, UserSettings};
@@ -50,7 +50,7 @@ fn after_help() -> String {
     let lines =
         english::typing::TYPED.iter().map(|(words, what)| format!("  {words:<22} {what}\n"));
     let lines: String = lines.collect();
-    format!("While it runs, type:\n{lines}{EXIT_CODES}")
+    format!("{}\n{lines}{EXIT_CODES}", english::typing::WHILE_IT_RUNS)
 }
 
 /// The same help while listening, to be spoken: one sentence each, without what only scripts need.
@@ -103,9 +103,8 @@ pub(crate) fn run(arguments: &ListenOptions) -> Result<ExitCode, CommandFailure>
     let wishes = |hub: &HubTarget| wishes(&settings, hub.token.as_deref());
     let leaving = hubs.iter().map(|hub| LeavingRecord::begin(hub, &settings)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
-    })?;
+    let runtime = runtime
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let served = runtime.block_on(async {
         let mut heard = reaching::start(&hubs, wishes);
         let begun = reaching::first(&mut heard, hubs.len()).await?;
@@ -164,8 +163,7 @@ fn wanted(arguments: &ListenOptions) -> Result<UserSettings, CommandFailure> {
     settings.lines.on &= !arguments.no_lines;
     settings.lines.bell |= arguments.bell;
     if !settings.lines.on && !is_any_on(&settings) {
-        let what = "nothing would be told: lines, speech, braille and desktop are all off";
-        return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
+        return Err(CommandFailure::new(failures::NOTHING_TOLD, failures::TURN_ONE_ON));
     }
     Ok(settings)
 }
@@ -183,14 +181,14 @@ pub(crate) fn wishes(settings: &UserSettings, token: Option<&str>) -> Wishes {
 
 /// Connects within a time limit.
 pub(crate) async fn reach(address: &str, wishes: Wishes) -> Result<Subscriber, CommandFailure> {
-    let next = "See whether the hub runs. To start one: aaep serve";
+    let next = failures::START_A_HUB;
     match timeout(CONNECT_PATIENCE, connect(address, wishes)).await {
         Ok(Ok(subscriber)) => Ok(subscriber),
         Ok(Err(error)) => {
-            let text = format!("{error} To start a hub of your own: aaep serve");
+            let text = failures::or_own_hub(&error);
             Err(CommandFailure::of_sentences(&text, next))
         }
-        Err(_) => Err(CommandFailure::new("the hub does not answer", next)),
+        Err(_) => Err(CommandFailure::new(failures::HUB_DOES_NOT_ANSWER, next)),
     }
 }
 

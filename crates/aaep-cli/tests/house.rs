@@ -11,6 +11,8 @@ use serde::Deserialize;
 
 #[path = "house/contributing.rs"]
 mod contributing;
+#[path = "house/english.rs"]
+mod english;
 #[path = "house/events_page.rs"]
 mod events_page;
 #[path = "house/names.rs"]

@@ -18,7 +18,7 @@ use crate::attention::look;
 use crate::attention::numbers::{AskMismatch, RememberedAsk};
 use crate::attention::words::{sentence, what_can_be_said};
 use crate::console::CommandFailure;
-use crate::english::answers;
+use crate::english::{answers, failures};
 use crate::hubs::reach::can_look;
 
 /// How long connecting to the producer may take.
@@ -78,10 +78,9 @@ pub(super) async fn send(said: &TypedAnswer<'_>) -> Result<AnswerResult, Command
     wishes.bearer = said.token.map(str::to_owned);
     wishes.capabilities.languages.clone_from(&said.languages);
     let connected = timeout(CONNECT_PATIENCE, connect(&said.question.address, wishes)).await;
-    let next = "See whether the hub runs, and run aaep attention.";
+    let next = failures::SEE_HUB_AND_ATTENTION;
     let Ok(connected) = connected else {
-        let what = "nothing was answered: the hub of this question does not answer";
-        return Err(CommandFailure::new(what, next));
+        return Err(CommandFailure::new(failures::NO_HUB_FOR_ANSWER, next));
     };
     let why = |error: ConnectError| answers::nothing_sent(&error.to_string());
     let mut subscriber =
@@ -98,8 +97,7 @@ async fn say_to(
 ) -> Result<AnswerResult, CommandFailure> {
     let Some(ask) = wait_for_it(said, subscriber).await? else { return Ok(over(said).await) };
     if !ask.can_reply() {
-        let next = "Use a token with the scope reply.";
-        return Err(CommandFailure::new("you may hear this question but not answer it", next));
+        return Err(CommandFailure::new(failures::MAY_NOT_ANSWER, failures::USE_REPLY_TOKEN));
     }
     if let Some(differs) = differs(said, &ask) {
         return Ok(AnswerResult::NotDone(differs));
@@ -149,11 +147,13 @@ async fn wait_for_it(
                 Some(News::Ended(why)) => {
                     return Err(CommandFailure::of_sentences(
                         &why.to_string(),
-                        "Run: aaep attention",
+                        failures::RUN_ATTENTION,
                     ));
                 }
                 Some(_) => {}
-                None => return Err(CommandFailure::new("the hub is gone", "Run: aaep attention")),
+                None => {
+                    return Err(CommandFailure::new(failures::HUB_IS_GONE, failures::RUN_ATTENTION));
+                }
             }
         }
         if is_gone(said).await {

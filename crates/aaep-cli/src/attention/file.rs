@@ -1,15 +1,16 @@
 //! The file that keeps the question numbers.
 
 use super::numbers::AskNumbers;
+use crate::english::failures;
 use crate::kept::{KeptFile, KeptState};
 
 pub(crate) type NumbersFile = KeptFile<AskNumbers>;
 
 impl KeptState for AskNumbers {
     const FILE: &'static str = "questions.json";
-    const CALLED: &'static str = "The file of your question numbers";
+    const CALLED: &'static str = failures::NUMBERS_FILE;
     // The numbers that the person has heard no longer refer to anything, so that nothing is answered by mistake.
-    const WITHOUT_IT: &'static str = "Numbers begin again: run aaep attention before you answer.";
+    const WITHOUT_IT: &'static str = failures::NUMBERS_BEGIN_AGAIN;
 
     fn is_sound(&self) -> bool {
         AskNumbers::is_sound(self)

@@ -32,6 +32,8 @@ pub(crate) const TYPED: &[(&str, &str)] = &[
     ("help, quit", "hear this again, or stop listening"),
 ];
 
+/// Precedes that list in the help.
+pub(crate) const WHILE_IT_RUNS: &str = "While it runs, type:";
 /// Precedes the list of what can be typed.
 pub(crate) const TYPE_ONE_OF_THESE: &str = "While it runs, type one of these.";
 

@@ -9,6 +9,7 @@ use aaep_announce::{Announcer, Preferences};
 
 use super::device_table::{DESKTOP, DEVICES, is_any_on};
 use crate::console::CommandFailure;
+use crate::english::failures;
 use crate::keyboard::TypingAwareWriter;
 use crate::settings::{NotificationStyle, UserSettings};
 use crate::stop::StopsWithReader;
@@ -93,7 +94,7 @@ pub(crate) fn start(
 }
 
 fn no_thread(error: &io::Error) -> CommandFailure {
-    CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
+    CommandFailure::new(failures::no_threads(error), failures::TRY_LATER)
 }
 
 /// The person's preferences from the settings.
@@ -136,7 +137,7 @@ pub(crate) fn speech_settings(settings: &UserSettings) -> Result<speech::Setting
         Some(address) if name == "SPEECHD_ADDRESS" => Some(address.clone()),
         _ => variable(name),
     };
-    let next = "Set address in the table speech with: aaep config edit";
+    let next = failures::SET_SPEECH;
     let address =
         speech::address(look_up).map_err(|what| CommandFailure::of_sentences(&what, next))?;
     let mut wanted = speech::Settings::new(address);
@@ -157,7 +158,7 @@ pub(super) fn braille_settings(
         Some(address) if name == "BRLAPI_HOST" => Some(address.clone()),
         _ => variable(name),
     };
-    let next = "Set address in the table braille with: aaep config edit";
+    let next = failures::SET_BRAILLE;
     let address =
         braille::address(look_up).map_err(|what| CommandFailure::of_sentences(&what, next))?;
     let mut wanted = braille::Settings::new(address);
@@ -191,8 +192,7 @@ pub(super) fn start_desktop(
     _: &UserSettings,
     _: &Sender<TimedReport>,
 ) -> Result<io::Result<Device>, CommandFailure> {
-    let what = "this aaep was built without the screen reader of the desktop";
-    Err(CommandFailure::new(what, "Build it with: cargo build --release --features desktop"))
+    Err(CommandFailure::new(failures::BUILT_WITHOUT_DESKTOP, failures::BUILD_WITH_DESKTOP))
 }
 
 /// The sound device's settings.

@@ -134,7 +134,10 @@ impl ListeningRoom {
         if !matches!(why, Ended::Closed | Ended::ClosedByProducer(_)) {
             self.hubs.exit_code = COULD_NOT;
             let what = self.hubs.about(hub, &what);
-            console::complain(&CommandFailure::of_sentences(&what, "Listen again later."));
+            console::complain(&CommandFailure::of_sentences(
+                &what,
+                english::failures::LISTEN_LATER,
+            ));
         }
         let are_all_over = self.hubs.links.iter().all(|it| it.is_over);
         are_all_over.then(|| ExitCode::from(self.hubs.exit_code))

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::reach;
 use crate::console::{self, CommandFailure};
+use crate::english::failures;
 use crate::hubs::HubTarget;
 
 /// How many signals may be queued here, from all hubs together. Further ones wait at their hubs.
@@ -87,7 +88,9 @@ pub(super) async fn first(
         all.into_iter().filter_map(|(_, it)| it.failure()).collect();
     let last = failures.pop();
     failures.iter().for_each(console::complain);
-    Err(last.unwrap_or_else(|| CommandFailure::new("no hub answers", "See whether it runs.")))
+    Err(last.unwrap_or_else(|| {
+        CommandFailure::new(failures::NO_HUB_ANSWERS, failures::SEE_WHETHER_IT_RUNS)
+    }))
 }
 
 /// Keeps the link to a hub until the subscription ends for good or the receiver is gone.

@@ -31,7 +31,7 @@ use crate::answer::meaning::{AnswerMeaning, USUAL_SECONDS};
 use crate::attention::asked::{self, PresentedAsk};
 use crate::attention::file::NumbersFile;
 use crate::console::{self, CommandFailure};
-use crate::english;
+use crate::english::{self, failures};
 use crate::keyboard::{self, KeyboardInput};
 use crate::keys::now_unix_ms;
 use crate::settings::UserSettings;
@@ -128,7 +128,7 @@ impl ListeningRoom {
         mut keyboard: KeyboardInput,
     ) -> Result<ExitCode, CommandFailure> {
         let stopped = StopSignals::new().map_err(|error| {
-            CommandFailure::new(format!("the system tells no signals: {error}"), "Try again later.")
+            CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER)
         })?;
         let mut stopped = std::pin::pin!(stopped.wait());
         self.tell_all(&AnnouncerInput::Notice(english::hubs::LISTENING));
