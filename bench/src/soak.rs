@@ -66,7 +66,7 @@ pub(crate) struct SoakBenchOptions {
     /// who take three a second fall so far behind that they are told of gaps.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     events_per_second: u64,
-    /// Tell how it stands every so many seconds.
+    /// Report progress every this many seconds.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     every_seconds: u64,
     /// Where the hub has its files; a folder for the time of the soak is made there.

@@ -40,7 +40,7 @@ typedef uint64_t aaep_subscriber;
  * Gives a subscriber, or 0. When the line breaks later, it comes back by itself and misses nothing. */
 aaep_subscriber aaep_connect(const char *url, const char *options);
 
-/* Waits for what is new, at most so many milliseconds, or for as long as it takes if that is negative.
+/* Waits for what is new, at most this many milliseconds, or for as long as it takes if that is negative.
  * With AAEP_NEWS, *line is one JSON object, to be given back with aaep_free; otherwise it is NULL.
  * Its member news says what it is:
  *   event              with words, fit for a terminal, and event, which has them as they came

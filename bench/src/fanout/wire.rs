@@ -97,7 +97,7 @@ impl MeasuredAddress {
         if text.starts_with('/') {
             return Ok(MeasuredAddress::Unix(text.into()));
         }
-        text.parse().map(MeasuredAddress::Tcp).map_err(|_| format!("{text} is no address"))
+        text.parse().map(MeasuredAddress::Tcp).map_err(|_| format!("{text} is not an address"))
     }
 
     pub(super) fn text(&self) -> String {

@@ -21,28 +21,28 @@ use crate::keys::{now_unix_ms, tell};
 use send::{AnswerResult, TypedAnswer};
 
 const WORDS: &str = "\
-What can be said:
+Possible answers:
   yes, accept, allow or approve   consent. No other word is consent, not even ok or sure
   no, n, reject, deny or refuse   no consent
   later, extend or more time      more time; how much can follow, as in: later 120, or: later 5 minutes
   pause, resume                   let the time stand still, or go on
   the letter or words of a choice, yes or no, a number, or your own words, where that is asked
 Exit codes:
-  0  what you said counts
-  1  it does not: it was not clear, the question is over, or someone answered before you
-  2  it could not be done, or nobody knows what came of it";
+  0  your answer counts
+  1  it does not count: it was not clear, the hub refused it, the question is over, or someone answered before you
+  2  it could not be sent, or it is not known whether it counts; to find out: aaep attention";
 
 /// What to answer.
 #[derive(Debug, Args)]
 #[command(after_help = WORDS)]
 pub(crate) struct AnswerOptions {
-    /// The number of the question, as `aaep attention` tells it. Without it you hear what waits.
+    /// The number of the question, as `aaep attention` lists it. Without a number, all pending questions are listed.
     #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(HIGHEST)))]
     number: Option<u16>,
-    /// What you say to it. Without it you hear what can be said.
+    /// Your answer. Without one, the question and the possible answers are shown.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     words: Vec<String>,
-    /// The words are the answer as they stand, also if they could mean something else, such as later.
+    /// Take the words literally as the answer, even if they could mean something else, such as later.
     #[arg(long)]
     text: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  nothing waits for you
   1  something waits for you
-  2  it could not be looked everywhere, so nobody knows";
+  2  not every hub could be asked, so more may wait";
 
 /// Where to look.
 #[derive(Debug, Args)]

@@ -45,7 +45,7 @@ enum AuditCommand {
         /// Show the entries of this session alone.
         #[arg(long = "session", value_name = "SESSION")]
         session_id: Option<SessionId>,
-        /// Show only so many, the last ones.
+        /// Show only this many of the newest entries.
         #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
         last: Option<u32>,
         #[command(flatten)]

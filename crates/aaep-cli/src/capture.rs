@@ -44,16 +44,16 @@ pub(crate) struct CaptureOptions {
     /// without aaep:agent. before them. Can be given several times.
     #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
     types: Vec<TypePattern>,
-    /// Record only events that are as urgent as this.
+    /// Record only events of this urgency.
     #[arg(long, value_name = "URGENCY")]
     urgency: Option<CaptureUrgency>,
     /// Record only this session.
     #[arg(long, value_name = "ID", value_parser = session)]
     session: Option<SessionId>,
-    /// Stop after so many events.
+    /// Stop after this many events.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Stop after so many seconds.
+    /// Stop after this many seconds.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     for_seconds: Option<u64>,
     /// Record the questions themselves too. The hub then counts this as someone who could answer, and so waits

@@ -142,7 +142,7 @@ fn from_stream(
     if found_any {
         Ok(())
     } else {
-        Err(CommandFailure::new("there is no event", "Check the file."))
+        Err(CommandFailure::new("the input contains no event", "Check the file."))
     }
 }
 

@@ -56,7 +56,7 @@ enum KeysCommand {
         #[command(flatten)]
         place: KeysFolderFlag,
     },
-    /// Retire a key that no longer signs: cease to publish it, and delete its private half.
+    /// Retire a key that no longer signs: stop publishing it, and delete its private half.
     #[command(after_help = EXIT_CODES)]
     Retire {
         /// The key, as `aaep keys list` names it.

@@ -25,7 +25,7 @@ use history::HistoryStart;
 use play::ReplayedUtterance;
 
 const WORDS: &str = "\
-What can be said:
+What you can type:
   aaep replay                      what happened since you left: since aaep listen last told you something
   aaep replay last                 the last thing that was told
   aaep replay reply                what an agent said last, whole; with --exact, exactly
@@ -35,8 +35,8 @@ What can be said:
 SESSION is a number of the list, an id, or the name of an agent, whose newest session it is. It can follow last, reply
 and decisions too. A turn is what an agent did up to something that it said whole.
 Exit codes:
-  0  it is told
-  2  it could not be done: no hub, no such session, or nobody knows when you left";
+  0  it was told
+  2  it could not be done: no hub, no such session, or it is not known when you left";
 
 /// How many things are told to a person who is listening.
 const MAX_RECALLED: usize = 100;

@@ -43,7 +43,7 @@ pub(crate) struct ReportOptions {
     /// Print one JSON object for each capture, for machines.
     #[arg(long)]
     json: bool,
-    /// Write a page with a timeline and all that would be said into this file, in place of what it held.
+    /// Write a page with a timeline and everything that would be said into this file, replacing its contents.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -24,7 +24,7 @@ use crate::progress::CommandProgress;
 use crate::split::{FoundPiece, MessageBatch, MessageSplitter};
 
 const EXIT_CODES: &str = "\
-Input is a JSON document, an array, or JSON lines such as a capture; which of these it is, is found out.
+Input can be one JSON document, an array, or JSON lines such as a capture. You need not say which.
 
 Exit codes:
   0  every message is valid
@@ -38,7 +38,7 @@ Exit codes:
 pub(crate) struct ValidateOptions {
     /// Files to check; "-" or none at all for standard input.
     files: Vec<PathBuf>,
-    /// Read as a subscriber does: bear with what a newer or sloppier producer adds.
+    /// Read as a subscriber does: accept what a newer or less careful producer adds.
     #[arg(long)]
     tolerant: bool,
     /// Judge the order of sessions from the first event, even if no session starts in the input.
@@ -47,7 +47,7 @@ pub(crate) struct ValidateOptions {
     /// Judge each message by itself, and never the order of sessions.
     #[arg(long)]
     no_order: bool,
-    /// How to tell what was found.
+    /// How to report the findings.
     #[arg(long, value_enum, default_value_t = ValidateFormat::Text)]
     format: ValidateFormat,
     /// List every note, not only how many there are of each kind.

@@ -52,7 +52,7 @@ fn parse_options(mut args: impl Iterator<Item = String>) -> Result<SimOptions, S
     while let Some(arg) = args.next() {
         let mut number = || {
             let text = args.next().ok_or(format!("{arg} needs a number."))?;
-            text.parse().map_err(|_| format!("{text} is no number."))
+            text.parse().map_err(|_| format!("{text} is not a number."))
         };
         match arg.as_str() {
             "--start" => options.start = number()?,

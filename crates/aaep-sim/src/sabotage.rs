@@ -54,7 +54,9 @@ pub(crate) trait EngineSaboteur {
 
 /// All kinds of faults.
 pub const ALL: &[SabotageCase] = &[
-    sabotage("writes a frame that is no event", "valid frames", || Box::new(hands::GarbleFrame)),
+    sabotage("writes a frame that is not an event", "valid frames", || {
+        Box::new(hands::GarbleFrame)
+    }),
     sabotage("leaves the summary out of an ask", "the words that are wanted", || {
         Box::new(words::LeaveOutSummary)
     }),

@@ -78,7 +78,7 @@ impl SoakCrowd {
             Ok(event) => event,
             Err(error) => {
                 self.totals
-                    .fault(format!("subscriber {at} got something that is no event: {error}"));
+                    .fault(format!("subscriber {at} got something that is not an event: {error}"));
                 return true;
             }
         };

@@ -152,7 +152,10 @@ async fn wait_for_it(
                 }
                 Some(_) => {}
                 None => {
-                    return Err(CommandFailure::new(failures::HUB_IS_GONE, failures::RUN_ATTENTION));
+                    return Err(CommandFailure::new(
+                        failures::HUB_IS_GONE,
+                        failures::RUN_ATTENTION,
+                    ));
                 }
             }
         }

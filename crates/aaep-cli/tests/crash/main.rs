@@ -35,7 +35,7 @@ const ROUNDS_OF_A_WORLD: u64 = 50;
 
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(super) fn input(
         }
         EngineInput::Replace { subscriber, request, .. } => {
             let wish = serde_json::to_string(&request.capabilities).unwrap_or_default();
-            format!("{} asks for terms anew: {wish}.", name(subscriber))
+            format!("{} asks for new terms: {wish}.", name(subscriber))
         }
         EngineInput::Renegotiate { principal, change } => {
             let wish = serde_json::to_string(&change.capabilities).unwrap_or_default();
