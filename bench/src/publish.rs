@@ -1,8 +1,8 @@
 //! `publish`: how many events agents can publish durably, compared with what the disk allows.
 //!
 //! Agents send events over HTTP to `aaep serve`, whose store is on a real disk. Each waits for its
-//! answer, which comes when the event is stored. In the same run, in alternation, as many threads
-//! hand the same bytes to one writer that appends them to a file, or commits them to a table of
+//! answer, which comes when the event is stored. In the same run, in alternation, they send the same
+//! to a hub without a journal, which shows what the journal is good for, and as many threads hand the same bytes to one writer that appends them to a file, or commits them to a table of
 //! redb, with one wait for the disk for all pending writes. That is the limit: it reads no request,
 //! checks nothing and notifies nobody. Between the two is a hand-written HTTP server that does
 //! nothing but append.
@@ -26,6 +26,9 @@ use crate::rounds::{self, RepeatedTurn, TurnPace};
 use crate::serve::{HttpConnection, ServedHub};
 use crate::table::{BenchReport, BenchTarget, NamedAmount, ReportBlock, TargetBound};
 use crate::timing::{float, timestamp};
+
+/// How many agents are many.
+const MANY_AGENTS: u64 = 8;
 
 /// The length of an event's JSON in bytes.
 const EVENT_BYTES: usize = 500;
@@ -83,7 +86,12 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     let place = |error| format!("{}: {error}", options.folder.display());
     let own = TempDir::new_in(&options.folder).map_err(place)?;
     let folder = TempDir::new_in(&options.folder).map_err(place)?;
+    let plain_folder = TempDir::new_in(&options.folder).map_err(place)?;
     let served = ServedHub::start_in(folder.path(), 300, "")?;
+    let plain = ServedHub::start_without_journal(plain_folder.path(), 300)?;
+    if !ServedHub::has_journal(folder.path()) || ServedHub::has_journal(plain_folder.path()) {
+        return Err("the hubs do not differ by their journal".to_owned());
+    }
     let file = GroupWriter::start(GroupDisk::file(own.path())?);
     let table = GroupWriter::start(GroupDisk::table(own.path())?);
     let by_hand = by_hand::start(&file)?;
@@ -94,14 +102,15 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     ));
     let time = Duration::from_secs(options.seconds);
     let mut sessions = 0;
-    let mut worst: [Option<f64>; 2] = [None; 2];
+    let mut worst: [Option<f64>; 3] = [None; 3];
     for batch in &options.batch {
         for agents in &options.agents {
             let (agents, batch) = (*agents, *batch);
-            let mut best: [Option<PublishFindings>; 4] = [None; 4];
+            let mut best: [Option<PublishFindings>; 5] = [None; 5];
             for _ in 0..options.rounds {
                 let found = [
                     hub(&served, agents, batch, &mut sessions, time)?,
+                    hub(&plain, agents, batch, &mut sessions, time)?,
                     over_http(by_hand, &file, agents, batch, time)?,
                     bare(&file, agents, batch, time)?,
                     bare(&table, agents, batch, time)?,
@@ -110,13 +119,18 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
                     *best = Some(found.better(*best));
                 }
             }
-            let [Some(hub), Some(by_hand), Some(file), Some(table)] = best else { continue };
-            for (worst, other) in worst.iter_mut().zip([file, by_hand]) {
+            let [Some(hub), Some(plain), Some(by_hand), Some(file), Some(table)] = best else {
+                continue;
+            };
+            let plain_of_many = (agents >= MANY_AGENTS).then_some(plain);
+            let others = [Some(file), Some(by_hand), plain_of_many];
+            for (worst, other) in worst.iter_mut().zip(others) {
+                let Some(other) = other else { continue };
                 let ratio = hub.pace.per_second / other.pace.per_second;
                 *worst = Some(worst.map_or(ratio, |worst| worst.min(ratio)));
             }
             let title = format!("Agents at once: {agents}. Events in a request: {batch}");
-            report.add(&block(title, batch, [hub, by_hand, file, table]));
+            report.add(&block(title, batch, [hub, plain, by_hand, file, table]));
         }
     }
     report.judge(&[
@@ -132,8 +146,15 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
             unit: "times",
             found: worst[1],
         },
+        BenchTarget {
+            what: "The same by those of a hub without a journal, with many agents",
+            wanted: TargetBound::AtLeast(1.5),
+            unit: "times",
+            found: worst[2],
+        },
     ]);
     served.stop()?;
+    plain.stop()?;
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", report.to_json());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -161,10 +182,11 @@ impl PublishFindings {
 fn block(
     title: String,
     batch: u64,
-    [hub, by_hand, file, table]: [PublishFindings; 4],
+    [hub, plain, by_hand, file, table]: [PublishFindings; 5],
 ) -> ReportBlock {
     let mut block = ReportBlock::new(title);
     block.line("the hub", hub.amounts(batch));
+    block.line("a hub without a journal", plain.amounts(batch));
     block.line("a server by hand", by_hand.amounts(batch));
     block.line("appending", file.amounts(batch));
     block.line("redb alone", table.amounts(batch));
@@ -172,6 +194,7 @@ fn block(
     block.line(
         "the hub",
         vec![
+            NamedAmount::new("by a hub without a journal", by(plain), "times"),
             NamedAmount::new("by appending", by(file), "times"),
             NamedAmount::new("by redb alone", by(table), "times"),
             NamedAmount::new("by a server by hand", by(by_hand), "times"),

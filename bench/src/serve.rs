@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -14,6 +15,10 @@ use crate::process::ProcessUsage;
 
 /// The longest that a start or a stop may take.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The name of the store in the hub's folder, and of the journal in the store.
+const STORE: &str = "store";
+const JOURNAL: &str = "store.journal";
 
 /// The name of the local socket in the hub's folder.
 const SOCKET: &str = "hub.sock";
@@ -45,6 +50,21 @@ impl ServedHub {
     ) -> Result<Self, String> {
         let (child, address) = serve(folder, &roomy(subscribers, tables))?;
         Ok(ServedHub { child, address, socket: folder.join(SOCKET), folder: None })
+    }
+
+    /// Starts a hub in this new folder that cannot have a journal: in its place is a link that leads nowhere. Such a
+    /// hub commits each group durably to its database, which is slower, and does everything else as usual.
+    pub(crate) fn start_without_journal(folder: &Path, subscribers: usize) -> Result<Self, String> {
+        let store = folder.join(STORE);
+        let made = fs::DirBuilder::new().mode(0o700).create(&store);
+        made.and_then(|()| symlink(folder.join("nowhere/journal"), store.join(JOURNAL)))
+            .map_err(|error| format!("{}: {error}", store.display()))?;
+        ServedHub::start_in(folder, subscribers, "")
+    }
+
+    /// Whether the store of a hub in this folder has a journal.
+    pub(crate) fn has_journal(folder: &Path) -> bool {
+        folder.join(STORE).join(JOURNAL).is_file()
     }
 
     /// Starts a hub with its default limits, and without trust in local programs.
@@ -147,7 +167,7 @@ fn serve(folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
         .arg("--socket")
         .arg(path(SOCKET))
         .arg("--store")
-        .arg(path("store"))
+        .arg(path(STORE))
         .arg("--tokens")
         .arg(path("tokens.toml"))
         .arg("--keys")
