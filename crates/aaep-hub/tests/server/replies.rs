@@ -39,6 +39,21 @@ fn a_reply_counts_once() {
 }
 
 #[test]
+fn a_reply_stamped_after_the_deadline_is_refused_and_the_answer_names_the_clock() {
+    let hub = TestHub::new();
+    let (id, _stream, token) = asked("", &hub);
+    let mut late = reply(&token, &id, "accept");
+    late["timestamp"] = "2999-01-01T00:00:00.000Z".into();
+    let refused = hub.post("/aaep/v1/replies", &late);
+    refused.refuses(400, "invalid_token");
+    assert!(refused.body.contains("the clock of this machine may be wrong"), "{}", refused.body);
+    assert_eq!(outcome(&hub, &token)["status"], "open", "nothing was decided");
+    let in_time = hub.post("/aaep/v1/replies", &reply(&token, &id, "accept"));
+    assert_eq!(in_time.status, 204, "with the right time the same answer counts");
+    assert_eq!(outcome(&hub, &token)["outcome"], "accept");
+}
+
+#[test]
 fn replies_that_do_not_count_get_one_answer_whatever_the_reason() {
     let hub = TestHub::with(|options| options.config.access.loopback_needs_credentials = false);
     let subscriber = token(&hub.folder, "listener", &[Scope::Listen, Scope::Reply]);

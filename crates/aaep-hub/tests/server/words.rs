@@ -53,6 +53,33 @@ fn the_same_event_again_is_the_same_in_whatever_form_it_was_stored() {
 }
 
 #[test]
+fn with_none_the_chunks_arrive_as_they_came_and_the_last_hint_is_a_negotiated_one() {
+    let hub = TestHub::new();
+    let mut request = subscription_request();
+    request["capabilities"]["coalesce_boundaries"] = json!(["none"]);
+    let accepted = hub.post("/aaep/v1/subscriptions", &request);
+    assert_eq!(accepted.status, 201, "{}", accepted.body);
+    let granted = accepted.json();
+    assert_eq!(granted["honored_capabilities"]["coalesce_boundaries"], json!(["none"]));
+    let id = granted["subscription_id"].as_str().expect("an id").to_owned();
+    let mut stream = hub.listening_stream("", &id);
+    hub.begin("sess_1");
+    let mut position = 0;
+    for (number, text) in ["T", "he", " ", "cat"].into_iter().enumerate() {
+        let mut piece = chunk(&format!("evt_{number}"), text, position);
+        position += text.len() as u64;
+        let is_last = number == 3;
+        piece["complete"] = is_last.into();
+        piece["coalesce_hint"] = if is_last { "completion" } else { "sentence" }.into();
+        assert_eq!(hub.post(PUBLISH, &piece).status, 200);
+        let heard = stream.event_of("aaep:agent.output.streaming");
+        assert_eq!((&heard["chunk"], &heard["complete"]), (&json!(text), &json!(is_last)));
+        assert_eq!(heard["event_id"], piece["event_id"], "it is the agent's own event");
+        assert_eq!(heard["coalesce_hint"], "none");
+    }
+}
+
+#[test]
 fn an_ask_is_shown_as_it_is_stored_and_consent_to_its_arguments_holds() {
     let hub = TestHub::new();
     let id = hub.subscribe("");
