@@ -1,7 +1,7 @@
 //! A producer in Rust: a program with a hub of its own, which asks before it deletes.
 #![expect(clippy::print_stdout, reason = "it speaks to people")]
 
-use aaep::extension::Outcome;
+use aaep::extension::AskOutcome;
 use aaep_hub::access::Principal;
 use aaep_hub::hub::{Hub, Published};
 use aaep_hub::server::{Daemon, DaemonOptions};
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let token = publish(daemon.hub(), question).await?.reply_token.ok_or("no question")?;
     let state = daemon.hub().ask_state(&Principal::local(), &token, Duration::MAX).await?;
-    let is_accepted = state.settlement.is_some_and(|it| it.outcome == Outcome::Accept);
+    let is_accepted = state.settlement.is_some_and(|it| it.outcome == AskOutcome::Accept);
     println!("{}", if is_accepted { "Deleted." } else { "Nothing was deleted." });
     daemon.stop().await;
     Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aaep::event::human::Decision;
 use aaep::event::reasoning::state;
-use aaep::extension::{self, Deadline, DecidedBy, Delivery};
+use aaep::extension::{AskOutcome, Deadline, DecidedBy, Delivery};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
 use crate::announcer::{Announcer, AnnouncerInput, AnsweredBy, AskEnding, AskNumber, Asked};
@@ -370,19 +370,12 @@ impl RehearsalStage {
 
 /// How a question ended, from the producer's resolution. The recording does not say which person answered: it counts
 /// as the listening person, unless they had not heard the question.
-fn ending(outcome: &extension::Outcome, by: &DecidedBy, ask: &RehearsedAsk) -> AskEnding {
+fn ending(outcome: &AskOutcome, by: &DecidedBy, ask: &RehearsedAsk) -> AskEnding {
     let by = match by {
         DecidedBy::Timeout => AnsweredBy::Timeout,
         DecidedBy::NoListener => AnsweredBy::Nobody,
         _ if ask.first_word.is_none() => AnsweredBy::Elsewhere,
         DecidedBy::Reply | DecidedBy::Withdrawn | DecidedBy::Other(_) => AnsweredBy::You,
     };
-    match outcome {
-        extension::Outcome::Accept => AskEnding::Accepted(by),
-        extension::Outcome::Reject => AskEnding::Rejected(by),
-        extension::Outcome::Answered => AskEnding::Answered(by),
-        extension::Outcome::Unanswered => AskEnding::Unanswered,
-        extension::Outcome::Withdrawn => AskEnding::Withdrawn,
-        extension::Outcome::Other(_) => AskEnding::Unknown,
-    }
+    AskEnding::new(outcome, by)
 }

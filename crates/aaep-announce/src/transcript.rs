@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Delivery, Outcome, Resolution};
+use aaep::extension::{DecidedBy, Delivery, Resolution};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId};
 
 use crate::announcer::{
@@ -160,12 +160,5 @@ fn ending(resolution: &Resolution, answered: Option<Answered<'_>>) -> AskEnding 
         DecidedBy::Reply => answered.map_or(AnsweredBy::Someone, |it| it.by),
         DecidedBy::Withdrawn | DecidedBy::Other(_) => AnsweredBy::Someone,
     };
-    match resolution.outcome {
-        Outcome::Accept => AskEnding::Accepted(by),
-        Outcome::Reject => AskEnding::Rejected(by),
-        Outcome::Answered => AskEnding::Answered(by),
-        Outcome::Unanswered => AskEnding::Unanswered,
-        Outcome::Withdrawn => AskEnding::Withdrawn,
-        Outcome::Other(_) => AskEnding::Unknown,
-    }
+    AskEnding::new(&resolution.outcome, by)
 }

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
-use aaep::extension::Delivery;
+use aaep::extension::{AskOutcome, Delivery};
 use aaep::reply::{ConfirmationReply, Response};
 use aaep::{DecisionTime, Event, Payload, ReplyToken};
 
 use crate::audience::{SessionKey, SubscriberKey};
 use crate::clock::Now;
-use crate::io::{AgentTags, PrincipalNumber, ReplyRefusal, Resolution};
+use crate::io::{AgentTags, PrincipalNumber, ReplyRefusal};
 use crate::stakes::ActionStakes;
 
 pub(crate) use time::AskTime;
@@ -95,29 +95,29 @@ impl PendingAsk {
 
     /// What applies if nobody answers (§6.4). Silence never accepts anything that could hurt
     /// (ruling 35).
-    pub(crate) fn default(&self) -> Resolution {
+    pub(crate) fn default(&self) -> (AskOutcome, Option<Response>) {
         match &self.event.payload {
             Payload::AwaitingConfirmation(it) if is_default_safe(it) => match it.default_decision {
-                Decision::Accept => Resolution::Accept,
-                Decision::Reject => Resolution::Reject,
+                Decision::Accept => (AskOutcome::Accept, None),
+                Decision::Reject => (AskOutcome::Reject, None),
             },
             Payload::AwaitingClarification(it) => match &it.default_response {
-                Some(response) => Resolution::DefaultAnswer(response.clone()),
-                None => Resolution::NoAnswer,
+                Some(text) => (AskOutcome::Answered, Some(Response::Text(text.clone()))),
+                None => (AskOutcome::Unanswered, None),
             },
-            _ => Resolution::Reject,
+            _ => (AskOutcome::Reject, None),
         }
     }
 
     /// Decides what a reply to a confirmation means (§6.3.4 step 6, rulings 15 and 35). A no always
     /// counts, whatever the agent allows. An accept by a rule counts only where a rule may accept.
-    pub(crate) fn decide(&self, reply: &ConfirmationReply) -> Result<Resolution, ReplyRefusal> {
+    pub(crate) fn decide(&self, reply: &ConfirmationReply) -> Result<AskOutcome, ReplyRefusal> {
         let Payload::AwaitingConfirmation(asked) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
         };
         // No agent can declare yet that it supports a modified action, so a modified one is a no.
         if reply.decision != Decision::Accept || reply.modified_action.is_some() {
-            return Ok(Resolution::Reject);
+            return Ok(AskOutcome::Reject);
         }
         let is_accept = |it: &String| it == Decision::Accept.as_str();
         if !asked.allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(is_accept)) {
@@ -127,7 +127,7 @@ impl PendingAsk {
         if is_by_rule && !ActionStakes::presented(asked).allows_rule() {
             return Err(ReplyRefusal::NotByRule);
         }
-        Ok(Resolution::Accept)
+        Ok(AskOutcome::Accept)
     }
 
     /// Checks that the reply was also decided in time by the subscriber's own clock (§6.3.4 step 4,
@@ -138,15 +138,15 @@ impl PendingAsk {
         if decided.unix_us() >= end_unix_us { Err(ReplyRefusal::StampedLate) } else { Ok(()) }
     }
 
-    /// Decides what a reply to a clarification means (§6.5.5).
-    pub(crate) fn answer(&self, response: &Response) -> Result<Resolution, ReplyRefusal> {
+    /// Checks that the ask takes this answer (§6.5.5).
+    pub(crate) fn check_answer(&self, response: &Response) -> Result<(), ReplyRefusal> {
         let Payload::AwaitingClarification(question) = &self.event.payload else {
             return Err(ReplyRefusal::WrongKind);
         };
         let kinds =
             question.accepted_response_kinds.as_deref().unwrap_or(&[ResponseKind::Freetext]);
         let fits = kinds.iter().any(|kind| fits(kind, response, question));
-        if fits { Ok(Resolution::Answer(response.clone())) } else { Err(ReplyRefusal::NotAllowed) }
+        if fits { Ok(()) } else { Err(ReplyRefusal::NotAllowed) }
     }
 }
 

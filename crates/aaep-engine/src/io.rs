@@ -8,7 +8,6 @@ mod output;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep::reply::Response;
 use aaep::{Event, ReplyToken, SubscriptionId};
 
 pub use audit::{Audit, ReplyRefusal};
@@ -137,21 +136,4 @@ pub struct AskAnswerer {
     pub principal: PrincipalNumber,
     /// Whether a rule answered instead of a person.
     pub is_automatic: bool,
-}
-
-/// How an ask was settled.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Resolution {
-    /// The action may happen, once.
-    Accept,
-    /// The action must not happen.
-    Reject,
-    /// The person's answer.
-    Answer(Response),
-    /// The agent's own default answer applies.
-    DefaultAnswer(String),
-    /// Nobody answered and there is no default.
-    NoAnswer,
-    /// The agent no longer needs an answer.
-    Withdrawn,
 }

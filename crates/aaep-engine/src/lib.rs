@@ -31,7 +31,7 @@ pub use engine::{
 pub use frame::Frame;
 pub use io::{
     AgentTags, AskAnswerer, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope,
-    Output, Record, Refusal, ReplyRefusal, Resolution, ResumePoint, SessionEnd, Subscription,
+    Output, Record, Refusal, ReplyRefusal, ResumePoint, SessionEnd, Subscription,
 };
 pub use keys::{PrincipalNumber, SubscriberKey};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

@@ -4,10 +4,10 @@
 mod support;
 
 use aaep::SubscriptionId;
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{AskAnswerer, Output, PrincipalNumber, Refusal, ReplyRefusal, Resolution};
+use aaep_engine::{AskAnswerer, Output, PrincipalNumber, Refusal, ReplyRefusal};
 use serde_json::json;
 use support::*;
 
@@ -35,7 +35,7 @@ fn the_first_valid_reply_wins() {
     let (mut world, one, two) = asked();
     let outputs = world.confirm(&two, "rpl_1", "accept");
     assert!(replied(&outputs));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Reply)]);
     assert_eq!(world.engine.open_asks(), 0);
     let late = world.confirm(&one, "rpl_1", "reject");
     assert!(resolved(&late).is_empty());
@@ -125,7 +125,7 @@ fn a_reply_exactly_at_the_deadline_is_too_late() {
     world.jump_us(30 * SECOND);
     let outputs = world.confirm(&one, "rpl_1", "accept");
     assert!(!replied(&outputs));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Reject, DecidedBy::Timeout)]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_reply_a_moment_before_the_deadline_counts() {
     world.jump_us(30 * SECOND - 1);
     let outputs = world.confirm(&one, "rpl_1", "accept");
     assert!(replied(&outputs));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Reply)]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn an_accept_of_a_changed_action_is_a_reject() {
     let changed = json!({ "modified_action": { "folder": "music" } });
     let outputs = world.confirm_with(&one, "rpl_1", "accept", changed);
     assert!(replied(&outputs));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Reply)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Reject, DecidedBy::Reply)]);
     let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
     assert!(matches!(refusal(&tool), Some(Refusal::Order(_))));
 }
@@ -195,10 +195,8 @@ fn each_kind_of_question_takes_answers_of_its_kind() {
         }
         let outputs = world.clarify(&one, &token, right.clone());
         assert!(replied(&outputs), "{kinds}");
-        let settled = resolved(&outputs);
-        let (_, Resolution::Answer(answer), DecidedBy::Reply) = &settled[0] else {
-            panic!("{settled:?}")
-        };
+        assert_eq!(resolved(&outputs)[0].1, AskOutcome::Answered);
+        let answer = response(&outputs).expect("an answer");
         assert_eq!(serde_json::to_value(answer).expect("json"), right);
     }
 }
@@ -211,8 +209,8 @@ fn a_question_that_names_no_kind_takes_words() {
     let outputs = world.clarify(&one, "rpl_1", json!(7));
     assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
     let outputs = world.clarify(&one, "rpl_1", json!("the old one"));
-    let answer = Resolution::Answer(Response::Text("the old one".to_owned()));
-    assert_eq!(resolved(&outputs), [("rpl_1", answer, DecidedBy::Reply)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Answered, DecidedBy::Reply)]);
+    assert_eq!(response(&outputs), Some(&Response::Text("the old one".to_owned())));
 }
 
 #[test]
@@ -228,8 +226,8 @@ fn a_choice_that_was_not_offered_is_as_if_no_reply_came() {
     let outputs = world.clarify(&one, "rpl_1", json!("z"));
     assert_ignored(&mut world, &outputs, ReplyRefusal::NotAllowed);
     let outputs = world.pass_s(30);
-    let default = Resolution::DefaultAnswer("a".to_owned());
-    assert_eq!(resolved(&outputs), [("rpl_1", default, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Answered, DecidedBy::Timeout)]);
+    assert_eq!(response(&outputs), Some(&Response::Text("a".to_owned())));
 }
 
 #[test]
@@ -334,7 +332,7 @@ fn a_default_that_accepts_allows_what_is_harmless_and_nothing_else() {
     let low = json!({ "default_decision": "accept", "risk_level": "low", "irreversible": false });
     world.say("awaiting.confirmation", confirmation("rpl_1", low));
     let outputs = world.pass_s(30);
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Timeout)]);
     let tool = world.offer_event(SESSION, "tool.invoked", irreversible_tool());
     let Some(Refusal::Order(why)) = refusal(&tool) else { panic!("{tool:?}") };
     assert_eq!(why.code(), "accepted_by_default");
@@ -373,8 +371,16 @@ fn a_reject_counts_whatever_the_agent_allows() {
         world.say("awaiting.confirmation", confirmation("rpl_1", fields));
         let outputs = world.confirm(&one, "rpl_1", "reject");
         assert!(replied(&outputs), "{allowed}");
-        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::Reply)]);
+        assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Reject, DecidedBy::Reply)]);
     }
+}
+
+/// The answer to a clarification, as its agent hears it.
+fn response(outputs: &[Output]) -> Option<&Response> {
+    outputs.iter().find_map(|output| match output {
+        Output::Settled { response, .. } => response.as_ref(),
+        _ => None,
+    })
 }
 
 /// Who settled the ask, as the engine tells the hub.
@@ -431,7 +437,7 @@ fn a_rule_accepts_only_what_a_rule_may_and_the_person_can_still_answer() {
         }
         let who = if may { "automatic: all" } else { "user:folake" };
         let outputs = world.confirm_with(&one, "rpl_1", "accept", rule(who));
-        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+        assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Reply)]);
     }
     let mut world = World::started();
     let one = world.listen(1, everything());
@@ -473,5 +479,5 @@ fn an_asker_that_is_the_only_subscriber_does_not_count_as_able_to_answer() {
     let mut world = World::started();
     world.listen(AGENT, everything());
     let outputs = world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::NoListener)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Reject, DecidedBy::NoListener)]);
 }

@@ -4,8 +4,8 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep::extension::DecidedBy;
-use aaep_engine::{Output, Refusal, Resolution};
+use aaep::extension::{AskOutcome, DecidedBy};
+use aaep_engine::{Output, Refusal};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -73,7 +73,7 @@ fn silence_cannot_be_made_to_accept_anything_that_could_hurt() {
         assert_eq!(refusal(&outputs), Some(&Refusal::UnsafeDefault), "{more}");
         asked["default_decision"] = "reject".into();
         let outputs = world.say("awaiting.confirmation", asked);
-        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Reject, DecidedBy::NoListener)]);
+        assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Reject, DecidedBy::NoListener)]);
     }
 }
 
@@ -83,14 +83,14 @@ fn an_unanswered_ask_lets_nothing_grave_pass() {
     // Nobody is there at all.
     let mut world = World::started();
     let outputs = world.say("awaiting.confirmation", sorting(by_default.clone()));
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::NoListener)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::NoListener)]);
     assert_eq!(invoke(&mut world, wiping()), Some("accepted_by_default"));
     // Somebody is there and does not answer.
     let mut world = World::started();
     world.listen(1, everything());
     world.say("awaiting.confirmation", sorting(by_default));
     let outputs = world.pass_s(30);
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Timeout)]);
     assert_eq!(invoke(&mut world, wiping()), Some("accepted_by_default"));
     let high = json!({ "tool": "move", "summary_normal": "Moves.", "risk_level": "high" });
     assert_eq!(invoke(&mut world, high), Some("accepted_by_default"));
@@ -138,7 +138,7 @@ fn an_agent_that_is_idle_asks_nothing_any_more() {
     let grave = json!({ "irreversible": true, "risk_level": "high" });
     world.say("awaiting.confirmation", sorting(grave));
     let outputs = world.change("awaiting_input", "idle");
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Withdrawn, DecidedBy::Withdrawn)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Withdrawn, DecidedBy::Withdrawn)]);
     assert!(!replied(&world.confirm(&person, "rpl_1", "accept")));
     assert_eq!(invoke(&mut world, wiping()), Some("irreversible_without_accept"));
 }
@@ -195,7 +195,7 @@ fn after_a_restart_an_accept_covers_what_it_covered_before() {
     world.listen(1, everything());
     world.say("awaiting.confirmation", sorting(json!({ "default_decision": "accept" })));
     let outputs = world.restart(31);
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Timeout)]);
     assert_eq!(invoke(&mut world, wiping()), Some("accepted_by_default"));
 }
 

@@ -3,13 +3,11 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::handshake::ReasonCode;
 use aaep::{Message, Severity};
 use aaep_engine::terms::Door;
-use aaep_engine::{
-    EndReason, EngineConfig, EngineInput, HearingScope, Output, PrincipalNumber, Resolution,
-};
+use aaep_engine::{EndReason, EngineConfig, EngineInput, HearingScope, Output, PrincipalNumber};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use support::*;
@@ -158,7 +156,7 @@ fn a_producer_that_ends_a_subscription_says_so_first() {
         });
         let closed = outputs.iter().position(|it| *it == Output::Closed { subscriber: one.key });
         assert!(said.is_some() && said < closed, "{outputs:?}");
-        let settled = [("rpl_1", Resolution::Reject, DecidedBy::NoListener)];
+        let settled = [("rpl_1", AskOutcome::Reject, DecidedBy::NoListener)];
         assert_eq!(resolved(&outputs), settled, "nobody else could answer");
         world.fail(SESSION);
         assert!(world.heard(&one).is_empty());

@@ -4,8 +4,7 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep::extension::DecidedBy;
-use aaep_engine::Resolution;
+use aaep::extension::{AskOutcome, DecidedBy};
 use serde_json::json;
 use support::*;
 
@@ -54,7 +53,7 @@ fn a_late_subscriber_gets_the_open_question_unchanged_and_may_answer_it() {
         assert_eq!(kinds(heard), ["state.changed", "awaiting.confirmation"]);
         assert_eq!(heard[1].id(), &original);
         let outputs = world.confirm(&late, "rpl_1", "accept");
-        assert_eq!(resolved(&outputs), [("rpl_1", Resolution::Accept, DecidedBy::Reply)]);
+        assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Reply)]);
         let told = notices(world.heard(&late));
         assert_eq!(told, [("rpl_1".into(), "accept".into(), "reply".into())]);
     }

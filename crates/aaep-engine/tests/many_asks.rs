@@ -5,8 +5,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use aaep::extension::DecidedBy;
-use aaep_engine::{EngineInput, Output, Refusal, Resolution};
+use aaep::extension::{AskOutcome, DecidedBy};
+use aaep_engine::{EngineInput, Output, Refusal};
 use serde_json::json;
 use support::*;
 
@@ -56,7 +56,7 @@ fn each_question_is_due_at_its_own_moment_whatever_becomes_of_the_others() {
         assert!(!over.is_empty());
         for (token, resolution, by) in over {
             assert_eq!(due.remove(token), Some(at), "{token}");
-            assert_eq!((resolution, by), (Resolution::Reject, DecidedBy::Timeout));
+            assert_eq!((resolution, by), (AskOutcome::Reject, DecidedBy::Timeout));
         }
     }
     assert!(due.is_empty(), "{due:?}");

@@ -4,12 +4,12 @@
 mod support;
 
 use aaep::SubscriptionId;
-use aaep::extension::{Deadline, DecidedBy};
-use aaep_engine::{Audit, EngineInput, Output, PrincipalNumber, ReplyRefusal, Resolution};
+use aaep::extension::{AskOutcome, Deadline, DecidedBy};
+use aaep_engine::{Audit, EngineInput, Output, PrincipalNumber, ReplyRefusal};
 use serde_json::{Value as Json, json};
 use support::*;
 
-const BY_TIME: (&str, Resolution, DecidedBy) = ("rpl_1", Resolution::Reject, DecidedBy::Timeout);
+const BY_TIME: (&str, AskOutcome, DecidedBy) = ("rpl_1", AskOutcome::Reject, DecidedBy::Timeout);
 
 /// Someone who wants the time to wait for presentation, and to ask for more of it.
 fn patient() -> Json {
@@ -109,7 +109,7 @@ fn deadlines(world: &World, who: &Subscriber) -> Vec<(i64, bool)> {
 }
 
 /// After how many seconds from now the question is settled, and how.
-fn ends_after(world: &mut World) -> (u64, Vec<(String, Resolution, DecidedBy)>) {
+fn ends_after(world: &mut World) -> (u64, Vec<(String, AskOutcome, DecidedBy)>) {
     let began_us = world.now.monotonic_us;
     while let Some(at) = world.engine.deadline().filter(|_| world.engine.open_asks() > 0) {
         world.jump_us(at - world.now.monotonic_us);
@@ -125,7 +125,7 @@ fn ends_after(world: &mut World) -> (u64, Vec<(String, Resolution, DecidedBy)>) 
     panic!("the question never ends")
 }
 
-fn by_time() -> Vec<(String, Resolution, DecidedBy)> {
+fn by_time() -> Vec<(String, AskOutcome, DecidedBy)> {
     vec![(BY_TIME.0.to_owned(), BY_TIME.1, BY_TIME.2)]
 }
 

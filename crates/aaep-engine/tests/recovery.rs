@@ -5,8 +5,9 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use aaep::extension::AskOutcome;
 use aaep_engine::order::OrderViolation;
-use aaep_engine::{Output, Refusal, ReplyRefusal, Resolution, ResumePoint};
+use aaep_engine::{Output, Refusal, ReplyRefusal, ResumePoint};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -23,9 +24,9 @@ fn again(subscriber: &Subscriber, outputs: &[Output]) -> Subscriber {
     Subscriber { key: key.unwrap_or_else(|| panic!("{outputs:?}")), ..subscriber.clone() }
 }
 
-fn resolution(outputs: &[Output]) -> Option<Resolution> {
+fn resolution(outputs: &[Output]) -> Option<AskOutcome> {
     outputs.iter().find_map(|output| match output {
-        Output::Settled { resolution, .. } => Some(resolution.clone()),
+        Output::Settled { outcome, .. } => Some(outcome.clone()),
         _ => None,
     })
 }
@@ -54,14 +55,14 @@ fn a_question_goes_on_with_its_old_deadline() {
     let one = again(&one, &outputs);
     world.reconnect(&one, None);
     assert_eq!(resolution(&world.pass_s(14)), None, "29 seconds have passed");
-    assert_eq!(resolution(&world.pass_s(2)), Some(Resolution::Reject));
+    assert_eq!(resolution(&world.pass_s(2)), Some(AskOutcome::Reject));
 }
 
 #[test]
 fn a_question_whose_time_is_over_by_then_gets_its_default_at_once() {
     let (mut world, _) = asked(json!({ "timeout_seconds": 30 }));
     let outputs = world.restart(31);
-    assert_eq!(resolution(&outputs), Some(Resolution::Reject));
+    assert_eq!(resolution(&outputs), Some(AskOutcome::Reject));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_question_waits_for_subscribers_that_reconnect_and_no_longer() {
     let (mut world, _) = asked(json!({ "timeout_seconds": 300 }));
     assert_eq!(resolution(&world.restart(1)), None);
     assert_eq!(resolution(&world.pass_s(9)), None);
-    assert_eq!(resolution(&world.pass_s(2)), Some(Resolution::Reject));
+    assert_eq!(resolution(&world.pass_s(2)), Some(AskOutcome::Reject));
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn a_session_whose_beginning_is_not_there_takes_no_more_events() {
 fn a_question_whose_time_is_not_stored_is_over() {
     let (mut world, _) = asked(json!({}));
     world.stored.times.clear();
-    assert_eq!(resolution(&world.restart(1)), Some(Resolution::Reject));
+    assert_eq!(resolution(&world.restart(1)), Some(AskOutcome::Reject));
 }
 
 #[test]
@@ -304,7 +305,7 @@ fn a_clock_that_was_set_back_gives_a_question_no_more_time() {
     let outputs = restart_with_jump(&mut world, -3600);
     let one = again(&one, &outputs);
     world.reconnect(&one, None);
-    assert_eq!(resolution(&world.pass_s(6)), Some(Resolution::Reject), "five seconds were left");
+    assert_eq!(resolution(&world.pass_s(6)), Some(AskOutcome::Reject), "five seconds were left");
     assert!(!replied(&world.confirm(&one, "rpl_1", "accept")));
 }
 
@@ -337,14 +338,14 @@ fn a_second_stop_takes_no_time_for_a_clock_that_was_set_back_before_the_first() 
     let one = again(&one, &outputs);
     world.reconnect(&one, None);
     assert_eq!(resolution(&world.pass_s(30)), None);
-    assert_eq!(resolution(&world.pass_s(11)), Some(Resolution::Reject));
+    assert_eq!(resolution(&world.pass_s(11)), Some(AskOutcome::Reject));
 }
 
 #[test]
 fn a_clock_that_was_set_ahead_ends_a_question_and_accepts_nothing() {
     let (mut world, _) = asked(json!({ "timeout_seconds": 60 }));
     let outputs = restart_with_jump(&mut world, 40 * 24 * 3600);
-    assert_eq!(resolution(&outputs), Some(Resolution::Reject));
+    assert_eq!(resolution(&outputs), Some(AskOutcome::Reject));
 }
 
 #[test]
@@ -355,7 +356,7 @@ fn what_is_lost_is_never_taken_for_a_yes() {
     }));
     world.stored.is_incomplete = true;
     let outputs = world.restart(60);
-    assert_eq!(resolution(&outputs), Some(Resolution::Reject), "its default is accept");
+    assert_eq!(resolution(&outputs), Some(AskOutcome::Reject), "its default is accept");
 }
 
 /// Whoever restarts the hub every night has it end the sessions of agents that are gone all the same.

@@ -4,17 +4,18 @@
 #[path = "common/support.rs"]
 mod support;
 
-use aaep::extension::DecidedBy;
-use aaep_engine::{EngineInput, Output, PrincipalNumber, Resolution};
+use aaep::extension::{AskOutcome, DecidedBy};
+use aaep::reply::Response;
+use aaep_engine::{EngineInput, Output, PrincipalNumber};
 use serde_json::json;
 use support::*;
 
-const REJECTED_BY_TIME: (&str, Resolution, DecidedBy) =
-    ("rpl_1", Resolution::Reject, DecidedBy::Timeout);
-const REJECTED_BY_ABSENCE: (&str, Resolution, DecidedBy) =
-    ("rpl_1", Resolution::Reject, DecidedBy::NoListener);
-const WITHDRAWN: (&str, Resolution, DecidedBy) =
-    ("rpl_1", Resolution::Withdrawn, DecidedBy::Withdrawn);
+const REJECTED_BY_TIME: (&str, AskOutcome, DecidedBy) =
+    ("rpl_1", AskOutcome::Reject, DecidedBy::Timeout);
+const REJECTED_BY_ABSENCE: (&str, AskOutcome, DecidedBy) =
+    ("rpl_1", AskOutcome::Reject, DecidedBy::NoListener);
+const WITHDRAWN: (&str, AskOutcome, DecidedBy) =
+    ("rpl_1", AskOutcome::Withdrawn, DecidedBy::Withdrawn);
 
 fn ask(world: &mut World, more: serde_json::Value) -> Vec<Output> {
     world.say("awaiting.confirmation", confirmation("rpl_1", more))
@@ -99,7 +100,7 @@ fn a_question_without_a_default_answer_ends_unanswered() {
     let one = world.listen(1, everything());
     world.say("awaiting.clarification", clarification("rpl_1", json!({})));
     let outputs = world.pass_s(30);
-    assert_eq!(resolved(&outputs), [("rpl_1", Resolution::NoAnswer, DecidedBy::Timeout)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Unanswered, DecidedBy::Timeout)]);
     let told = notices(world.heard(&one));
     assert_eq!(told, [("rpl_1".into(), "unanswered".into(), "timeout".into())]);
 }
@@ -176,8 +177,9 @@ fn with_nobody_able_to_answer_a_clarification_its_default_response_applies_at_on
     world.listen(1, json!({ "supports_confirmation_reply": true }));
     let fields = clarification("rpl_1", json!({ "default_response": "none" }));
     let outputs = world.say("awaiting.clarification", fields);
-    let default = Resolution::DefaultAnswer("none".to_owned());
-    assert_eq!(resolved(&outputs), [("rpl_1", default, DecidedBy::NoListener)]);
+    assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Answered, DecidedBy::NoListener)]);
+    let is_default = |it: &Output| matches!(it, Output::Settled { response: Some(Response::Text(text)), .. } if text == "none");
+    assert!(outputs.iter().any(is_default), "{outputs:?}");
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_session_with_an_open_question_is_not_silent_and_ending_it_withdraws_the_que
     let session_id = aaep::SessionId::parse(SESSION).expect("id");
     let outputs = world.handle(EngineInput::EndSession { session_id, why: SessionEnd::ByHand });
     let by: Vec<_> = resolved(&outputs).into_iter().map(|(_, outcome, _)| outcome).collect();
-    assert_eq!(by, [aaep_engine::Resolution::Withdrawn]);
+    assert_eq!(by, [aaep::extension::AskOutcome::Withdrawn]);
 }
 
 #[test]

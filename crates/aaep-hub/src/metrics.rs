@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use aaep::extension::AskOutcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -54,7 +55,7 @@ struct MetricsShared {
 /// How an ask was settled.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
-    outcome: &'static str,
+    outcome: String,
 }
 
 /// Why something was refused.
@@ -136,8 +137,9 @@ impl Metrics {
         self.shared.instructions.inc();
     }
 
-    /// Counts a settled ask. The outcome is a word of the extension, such as `accept`.
-    pub fn settled(&self, outcome: &'static str) {
+    /// Counts a settled ask.
+    pub fn settled(&self, outcome: &AskOutcome) {
+        let outcome = outcome.as_str().to_owned();
         self.shared.settled.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
@@ -288,9 +290,9 @@ mod tests {
         other.delivered(5);
         metrics.delivered(2);
         metrics.published();
-        metrics.settled("accept");
-        metrics.settled("reject");
-        other.settled("reject");
+        metrics.settled(&AskOutcome::Accept);
+        metrics.settled(&AskOutcome::Reject);
+        other.settled(&AskOutcome::Reject);
         metrics.refused("not_started");
         metrics.answered(204);
         metrics.committed(0.000_3, 7);

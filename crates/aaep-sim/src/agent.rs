@@ -7,8 +7,9 @@ mod said;
 
 use std::collections::VecDeque;
 
+use aaep::extension::AskOutcome;
 use aaep::{Event, Message, Mode, ReplyToken};
-use aaep_engine::{AgentTags, EngineInput, PrincipalNumber, Resolution};
+use aaep_engine::{AgentTags, EngineInput, PrincipalNumber};
 use serde_json::{Value, json};
 
 use crate::rng::SeededRng;
@@ -119,13 +120,13 @@ impl SimulatedAgent {
     }
 
     /// Tells the agent the outcome of one of its asks.
-    pub fn learn_outcome(&mut self, token: &ReplyToken, resolution: &Resolution) {
+    pub fn learn_outcome(&mut self, token: &ReplyToken, outcome: &AskOutcome) {
         let Some(session) = &mut self.session else { return };
         if session.waits_for.as_ref().is_none_or(|(waits, _)| waits != token) {
             return;
         }
         session.waits_for = None;
-        if *resolution == Resolution::Accept
+        if *outcome == AskOutcome::Accept
             && let Some(deed) = session.intends.take()
         {
             self.carry_out(deed);

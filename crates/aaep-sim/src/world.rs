@@ -8,7 +8,8 @@ mod words;
 use std::collections::BTreeMap;
 
 use aaep::ReplyToken;
-use aaep_engine::{Engine, EngineInput, Now, PrincipalNumber, Resolution};
+use aaep::extension::AskOutcome;
+use aaep_engine::{Engine, EngineInput, Now, PrincipalNumber};
 
 use self::stored::WorldStorage;
 use crate::agent::SimulatedAgent;
@@ -64,7 +65,7 @@ enum ScheduledTurn {
     /// The hub notices that the connection of a subscription broke.
     Notices(usize, u64),
     /// An agent learns the outcome of its ask.
-    Answers(usize, ReplyToken, Resolution),
+    Answers(usize, ReplyToken, AskOutcome),
     /// Something goes wrong in the world.
     Trouble,
     /// From now on nothing goes wrong, and everyone finishes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision};
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken, SessionId};
 use aaep_engine::subscriber::{ClarificationDetails, ConfirmationDetails, WhyWithdrawn};
@@ -52,7 +52,7 @@ pub enum AskState {
     /// The ask was settled, by the person's own answer or otherwise.
     Resolved {
         /// How it ended.
-        outcome: Outcome,
+        outcome: AskOutcome,
         /// What decided it.
         decided_by: DecidedBy,
     },

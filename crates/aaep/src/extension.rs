@@ -47,7 +47,7 @@ object! {
 
 values! {
     /// How an ask ended.
-    open Outcome {
+    open AskOutcome {
         /// The action may happen.
         Accept = "accept",
         /// The action must not happen.
@@ -81,7 +81,7 @@ object! {
         /// The token of the question.
         required reply_token: ReplyToken;
         /// How it ended.
-        required outcome: Outcome;
+        required outcome: AskOutcome;
         /// What decided it.
         required decided_by: DecidedBy;
     }

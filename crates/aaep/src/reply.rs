@@ -78,6 +78,18 @@ pub enum Response {
     Number(Number),
 }
 
+impl Response {
+    /// Reads an answer that was stored as JSON. Returns `None` if it is not one.
+    pub fn from_json(value: &Json) -> Option<Self> {
+        match value {
+            Json::String(text) => Some(Response::Text(text.clone())),
+            Json::Bool(yes) => Some(Response::YesNo(*yes)),
+            Json::Number(number) => Some(Response::Number(number.clone())),
+            _ => None,
+        }
+    }
+}
+
 impl serde::Serialize for Response {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

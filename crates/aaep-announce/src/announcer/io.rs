@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aaep::event::human::Decision;
+use aaep::extension::AskOutcome;
 use aaep::reply::Response;
 use aaep::{Event, SessionId};
 
@@ -116,6 +117,20 @@ pub enum AskEnding {
     Withdrawn,
     /// The outcome is unknown.
     Unknown,
+}
+
+impl AskEnding {
+    /// The ending for an outcome that this decided.
+    pub fn new(outcome: &AskOutcome, by: AnsweredBy) -> Self {
+        match outcome {
+            AskOutcome::Accept => AskEnding::Accepted(by),
+            AskOutcome::Reject => AskEnding::Rejected(by),
+            AskOutcome::Answered => AskEnding::Answered(by),
+            AskOutcome::Unanswered => AskEnding::Unanswered,
+            AskOutcome::Withdrawn => AskEnding::Withdrawn,
+            AskOutcome::Other(_) => AskEnding::Unknown,
+        }
+    }
 }
 
 /// Who or what decided a question.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep::{LanguageTag, ReplyToken};
 use aaep_subscriber::{
@@ -229,14 +229,14 @@ async fn reply(
 /// The result of an answer that was sent.
 fn resolved(
     meaning: &AnswerMeaning,
-    outcome: &Outcome,
+    outcome: &AskOutcome,
     decided_by: &DecidedBy,
     is_refused: bool,
 ) -> AnswerResult {
     let done = match (meaning, outcome) {
-        (AnswerMeaning::Accept, Outcome::Accept) => answers::ALLOWED.to_owned(),
-        (AnswerMeaning::Reject, Outcome::Reject) => answers::REFUSED.to_owned(),
-        (AnswerMeaning::Respond(response), Outcome::Answered) => {
+        (AnswerMeaning::Accept, AskOutcome::Accept) => answers::ALLOWED.to_owned(),
+        (AnswerMeaning::Reject, AskOutcome::Reject) => answers::REFUSED.to_owned(),
+        (AnswerMeaning::Respond(response), AskOutcome::Answered) => {
             let text = match response {
                 Response::Text(text) => text.clone(),
                 Response::YesNo(yes) => if *yes { answers::YES } else { answers::NO }.to_owned(),

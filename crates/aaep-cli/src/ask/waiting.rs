@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use aaep::Timestamp;
+use aaep::extension::AskOutcome;
 use serde_json::Value;
 
 use super::question::{self, AnswerKind, PreparedAsk};
@@ -48,10 +49,8 @@ pub(super) struct ReportedOutcome {
 impl ReportedOutcome {
     /// The outcome in the hub's own word.
     pub(super) fn word(&self) -> &str {
-        match self.answer["outcome"].as_str() {
-            Some(known @ ("accept" | "reject" | "answered" | "unanswered" | "withdrawn")) => known,
-            _ => "unknown",
-        }
+        let word = self.answer["outcome"].as_str();
+        word.filter(|word| AskOutcome::known(word).is_some()).unwrap_or("unknown")
     }
 
     /// The outcome for a script. Never prints "accept" for an accept that is not consent.

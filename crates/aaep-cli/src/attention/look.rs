@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Event, Message, Mode, Timestamp};
 use aaep_announce::agent_name;
 use serde_json::Value;
@@ -99,14 +99,14 @@ pub(crate) fn outcome(
     address: &str,
     token: Option<&str>,
     reply_token: &str,
-) -> Option<(Outcome, DecidedBy)> {
+) -> Option<(AskOutcome, DecidedBy)> {
     let client = client(address, token).ok()?;
     let path = format!("/aaep/v1/asks/{reply_token}?wait_seconds=0");
     let request = HubRequest { method: "GET", path: &path, body: None, timeout: LOOK_TIMEOUT };
     let body = client.send(&request).ok().filter(|answer| answer.status == 200)?.json()?;
     let is_it = body["status"] == "settled" && body["reply_token"] == reply_token;
     let word = |key: &str| body[key].as_str().filter(|_| is_it);
-    Some((Outcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
+    Some((AskOutcome::known(word("outcome")?)?, DecidedBy::known(word("decided_by")?)?))
 }
 
 fn read(address: &str, body: &Value) -> Option<AttentionPage> {

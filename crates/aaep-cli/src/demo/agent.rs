@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aaep::extension::{Accepts, Outcome};
+use aaep::extension::{Accepts, AskOutcome};
+use aaep::reply::Response;
 use aaep::{Object, ReplyToken, SessionId};
 use aaep_hub::access::Principal;
 use aaep_hub::hub::{Hub, HubError, Refused};
@@ -193,12 +194,12 @@ impl DemoAgent {
             let asked = self.hub.ask_state(&self.principal, token, WAIT).await;
             if let Some(settlement) = asked.map_err(SceneError::Hub)?.settlement {
                 return Ok(SceneAnswer {
-                    is_accepted: settlement.outcome == Outcome::Accept,
-                    response: match settlement.response {
-                        Some(Value::String(text)) => Some(text),
-                        Some(Value::Null) | None => None,
-                        Some(other) => Some(other.to_string()),
-                    },
+                    is_accepted: settlement.outcome == AskOutcome::Accept,
+                    response: settlement.response.map(|response| match response {
+                        Response::Text(text) => text,
+                        Response::YesNo(yes) => yes.to_string(),
+                        Response::Number(number) => number.to_string(),
+                    }),
                 });
             }
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::Outcome;
+use aaep::extension::AskOutcome;
 use aaep::{Object, ReplyToken};
 use aaep_hub::access::Principal;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn tell_story(players: &DemoPlayers, photos: &StoryActor, coder: &StoryAct
         .await;
     let token = interrupted(players, photos, coder).await?;
     players.answer(&token).await;
-    let is_accepted = photos.outcome(&token).await? == Outcome::Accept;
+    let is_accepted = photos.outcome(&token).await? == AskOutcome::Accept;
     if is_accepted {
         let stakes = json!({ "irreversible": true, "risk_level": "high" });
         let invoked = merged(tool("delete_photos", "Deleting 240 photos."), stakes);
@@ -89,7 +89,7 @@ async fn tell_story(players: &DemoPlayers, photos: &StoryActor, coder: &StoryAct
     players.answer_elsewhere(&token).await;
     let outcome = coder.outcome(&token).await?;
     let end = match outcome {
-        Outcome::Accept => "The shop may be published.",
+        AskOutcome::Accept => "The shop may be published.",
         _ => "The shop was not published.",
     };
     coder.say("session.completed", words(end)).await?;
@@ -153,7 +153,7 @@ impl StoryActor {
     }
 
     /// Waits for the outcome of an ask.
-    async fn outcome(&self, token: &ReplyToken) -> Option<Outcome> {
+    async fn outcome(&self, token: &ReplyToken) -> Option<AskOutcome> {
         loop {
             let state = self.players.hub.ask_state(&Principal::local(), token, WAIT).await.ok()?;
             if let Some(settlement) = state.settlement {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 
 use aaep_announce::AskNumber;
 
@@ -115,14 +115,14 @@ pub(crate) fn rule_does_not_count(action: &str, why: &str) -> String {
 pub(crate) const OVER: &str = "The question is over.";
 
 /// How a question ended without this answer.
-pub(crate) fn ended_without_it(outcome: &Outcome, decided_by: &DecidedBy) -> String {
+pub(crate) fn ended_without_it(outcome: &AskOutcome, decided_by: &DecidedBy) -> String {
     let what = match outcome {
-        Outcome::Accept => "allowed",
-        Outcome::Reject => "rejected",
-        Outcome::Answered => "answered",
-        Outcome::Unanswered => "without an answer",
-        Outcome::Withdrawn => return NO_LONGER_ASKED.to_owned(),
-        Outcome::Other(_) => "in a way that is not known here",
+        AskOutcome::Accept => "allowed",
+        AskOutcome::Reject => "rejected",
+        AskOutcome::Answered => "answered",
+        AskOutcome::Unanswered => "without an answer",
+        AskOutcome::Withdrawn => return NO_LONGER_ASKED.to_owned(),
+        AskOutcome::Other(_) => "in a way that is not known here",
     };
     match decided_by {
         DecidedBy::Reply => format!("It was already answered elsewhere: {what}."),

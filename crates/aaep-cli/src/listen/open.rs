@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aaep::event::human::Decision;
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::DecidedBy;
 use aaep::{Event, Payload};
 use aaep_announce::{AnsweredBy, AskEnding, AskNumber, HubNumber, time_after_presentation};
 use aaep_subscriber::{Ask, AskState};
@@ -143,14 +143,7 @@ pub(super) fn ending(event: &Event, state: &AskState, was_ours: bool) -> AskEndi
         DecidedBy::NoListener => AnsweredBy::Nobody,
         _ => AnsweredBy::Elsewhere,
     };
-    match outcome {
-        Outcome::Accept => AskEnding::Accepted(by),
-        Outcome::Reject => AskEnding::Rejected(by),
-        Outcome::Answered => AskEnding::Answered(by),
-        Outcome::Unanswered => AskEnding::Unanswered,
-        Outcome::Withdrawn => AskEnding::Withdrawn,
-        Outcome::Other(_) => AskEnding::Unknown,
-    }
+    AskEnding::new(outcome, by)
 }
 
 /// The ending of an ask that nobody answered.

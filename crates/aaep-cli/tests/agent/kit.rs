@@ -6,7 +6,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep_subscriber::blocking::{Subscriber, connect, wait};
 use aaep_subscriber::{Ask, AskState, ConnectError, News, Wishes};
@@ -58,7 +58,7 @@ fn a_person_confirms_and_clarifies_on_every_wire() {
         assert_eq!(ask.confirmation().expect("a confirmation").action, "Delete it?");
         wait(ask.accept()).expect("said");
         let state = wait(ask.settled());
-        let (outcome, decided_by) = (Outcome::Accept, DecidedBy::Reply);
+        let (outcome, decided_by) = (AskOutcome::Accept, DecidedBy::Reply);
         assert_eq!(state, AskState::Resolved { outcome, decided_by }, "{address}");
         let output = ended(accepted);
         assert_eq!(output.status.code(), Some(0), "{address}: {}", err(&output));
@@ -89,7 +89,7 @@ fn one_of_two_people_answers_and_the_other_knows() {
     let thinking = thread::spawn(move || wait(second.closed()));
     wait(first.reject()).expect("said");
     let state = thinking.join().expect("thought");
-    assert!(matches!(state, AskState::Resolved { outcome: Outcome::Reject, .. }), "{state:?}");
+    assert!(matches!(state, AskState::Resolved { outcome: AskOutcome::Reject, .. }), "{state:?}");
     assert_eq!(ended(asked).status.code(), Some(1));
 }
 

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::event::reasoning::state;
-use aaep::extension::{self, DecidedBy, Delivery, Outcome};
-use aaep::reply::{ClarificationReply, ConfirmationReply};
+use aaep::extension::{self, AskOutcome, DecidedBy, Delivery};
+use aaep::reply::{ClarificationReply, ConfirmationReply, Response};
 use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
@@ -23,7 +23,6 @@ use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
 use crate::io::{
     AgentTags, AskAnswerer, Audit, Author, HearingScope, Output, PrincipalNumber, ReplyRefusal,
-    Resolution,
 };
 use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
@@ -31,6 +30,25 @@ use crate::terms::Terms;
 pub(crate) use late::SubscriberAsks;
 pub(super) use time::AskTimeRequest;
 pub use waiting::OpenAskView;
+
+/// How an ask is settled.
+pub(super) struct AskSettlement {
+    outcome: AskOutcome,
+    decided_by: DecidedBy,
+    response: Option<Response>,
+    answered_by: Option<AskAnswerer>,
+}
+
+impl AskSettlement {
+    /// Settled without an answer from anyone.
+    pub(super) fn new(outcome: AskOutcome, decided_by: DecidedBy) -> Self {
+        AskSettlement { outcome, decided_by, response: None, answered_by: None }
+    }
+
+    pub(super) fn withdrawn() -> Self {
+        AskSettlement::new(AskOutcome::Withdrawn, DecidedBy::Withdrawn)
+    }
+}
 
 impl Engine {
     /// Opens an ask. Everyone hears that there is one; subscribers that can answer receive the ask itself. If nobody
@@ -109,8 +127,9 @@ impl Engine {
             } else {
                 DecidedBy::NoListener
             };
-            let default = ask.default();
-            self.settle(now, token, &default, (by, None), out);
+            let (outcome, response) = ask.default();
+            let settlement = AskSettlement { response, ..AskSettlement::new(outcome, by) };
+            self.settle(now, token, settlement, out);
         } else {
             self.file(token);
         }
@@ -185,10 +204,13 @@ impl Engine {
         reply: &ConfirmationReply,
         out: &mut Vec<Output>,
     ) {
-        let decide = |ask: &PendingAsk| match ask.decide(reply)? {
+        let decide = |ask: &PendingAsk| {
+            let outcome = ask.decide(reply)?;
             // A no counts, whatever a clock says.
-            resolution if resolution != Resolution::Accept => Ok(resolution),
-            resolution => ask.check_stamp(now, &reply.timestamp).map(|()| resolution),
+            if outcome == AskOutcome::Accept {
+                ask.check_stamp(now, &reply.timestamp)?;
+            }
+            Ok((outcome, None))
         };
         let names = (&reply.subscription_id, &reply.reply_token);
         self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
@@ -203,7 +225,8 @@ impl Engine {
     ) {
         let decide = |ask: &PendingAsk| {
             ask.check_stamp(now, &reply.timestamp)?;
-            ask.answer(&reply.response)
+            ask.check_answer(&reply.response)?;
+            Ok((AskOutcome::Answered, Some(reply.response.clone())))
         };
         let names = (&reply.subscription_id, &reply.reply_token);
         self.reply(now, (principal, reply.decided_by.as_deref()), names, decide, out);
@@ -215,7 +238,7 @@ impl Engine {
         now: Now,
         (principal, decided_by): (PrincipalNumber, Option<&str>),
         (subscription, token): (&SubscriptionId, &ReplyToken),
-        decide: impl FnOnce(&PendingAsk) -> Result<Resolution, ReplyRefusal>,
+        decide: impl FnOnce(&PendingAsk) -> Result<(AskOutcome, Option<Response>), ReplyRefusal>,
         out: &mut Vec<Output>,
     ) {
         let checked = self.check_reply(now, principal, subscription, token).and_then(decide);
@@ -224,9 +247,11 @@ impl Engine {
         let is_automatic = decided_by.is_some_and(aaep::reply::is_automatic);
         let (reply_token, decided_by) = (token.clone(), decided_by.map(str::to_owned));
         out.push(Output::Audit(Audit::Reply { reply_token, principal, decided_by, refused }));
-        if let Ok(resolution) = checked {
+        if let Ok((outcome, response)) = checked {
             let answered_by = Some(AskAnswerer { principal, is_automatic });
-            self.settle(now, token, &resolution, (DecidedBy::Reply, answered_by), out);
+            let decided_by = DecidedBy::Reply;
+            let settlement = AskSettlement { outcome, decided_by, response, answered_by };
+            self.settle(now, token, settlement, out);
         }
     }
 
@@ -281,13 +306,13 @@ impl Engine {
         &mut self,
         now: Now,
         token: &ReplyToken,
-        resolution: &Resolution,
-        (decided_by, answered_by): (DecidedBy, Option<AskAnswerer>),
+        settlement: AskSettlement,
         out: &mut Vec<Output>,
     ) {
         let Some(ask) = self.take_ask(token) else { return };
         self.used_tokens.add(Some(ask.principal), token);
-        if *resolution == Resolution::Accept
+        let AskSettlement { outcome, response, decided_by, answered_by } = settlement;
+        if outcome == AskOutcome::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
         {
             session.order.accept(Grant::asked_by(&ask.event, GrantedBy::from(&decided_by)));
@@ -295,11 +320,15 @@ impl Engine {
         out.push(Output::Settled {
             principal: ask.principal,
             reply_token: token.clone(),
-            resolution: resolution.clone(),
+            outcome: outcome.clone(),
             decided_by: decided_by.clone(),
+            response,
             answered_by,
         });
-        self.tell_settled(now, &ask, token, resolution, decided_by, out);
+        let reply_token = token.clone();
+        let notice =
+            extension::Resolution { reply_token, outcome, decided_by, other: Object::new() };
+        self.tell_settled(now, &ask, notice, out);
     }
 
     /// Sends the notice of ruling 18.
@@ -307,33 +336,29 @@ impl Engine {
         &mut self,
         now: Now,
         ask: &PendingAsk,
-        token: &ReplyToken,
-        resolution: &Resolution,
-        decided_by: DecidedBy,
+        notice: extension::Resolution,
         out: &mut Vec<Output>,
     ) {
         let agent_id = &ask.event.envelope.producer.agent_id;
         let others_wait = self
             .asks_in(ask.session)
             .any(|other| other.event.envelope.producer.agent_id == *agent_id);
-        let to = match resolution {
+        let to = match notice.outcome {
             _ if others_wait => state::AWAITING_INPUT,
-            Resolution::Accept => state::CALLING_TOOL,
-            Resolution::Reject => state::DECIDING,
+            AskOutcome::Accept => state::CALLING_TOOL,
+            AskOutcome::Reject => state::DECIDING,
             _ => state::THINKING,
         };
         if let Some(session) = self.sessions.get_mut(&ask.session) {
             session.speak_for(agent_id, to);
         }
-        let summary =
-            cut(format!("{}: {}", outcome_words(resolution, &decided_by), subject_of(&ask.event)));
+        let summary = cut(format!("{}: {}", outcome_words(&notice), subject_of(&ask.event)));
         let mut envelope = self.own_envelope(now, ask.session, &ask.event.envelope);
         // Only critical events may pass a filter and a rate (§5.3.1.1, §5.5.4).
         envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
         let mut event = Event::new(envelope, change);
-        let notice = resolution_notice(token, resolution, decided_by);
-        notice.put_on(&mut event);
+        Delivery { resolution: Some(notice), ..Delivery::new() }.put_on(&mut event);
         self.append(now, ask.session, Arc::new(event), (Author::Hub, true), out);
     }
 
@@ -346,7 +371,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         if self.asks.get(token).is_some_and(|ask| ask.principal == principal) {
-            self.settle(now, token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
+            self.settle(now, token, AskSettlement::withdrawn(), out);
         } else {
             out.push(Output::NoSuchAsk { principal, reply_token: token.clone() });
         }
@@ -367,7 +392,7 @@ impl Engine {
         let tokens = self.asks_of.get(&session).into_iter().flatten();
         let tokens: Vec<ReplyToken> = tokens.filter(is_meant).cloned().collect();
         for token in tokens {
-            self.settle(now, &token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
+            self.settle(now, &token, AskSettlement::withdrawn(), out);
         }
     }
 
@@ -414,37 +439,18 @@ fn can_answer(
     is_able && hears.includes(tags)
 }
 
-fn resolution_notice(
-    token: &ReplyToken,
-    resolution: &Resolution,
-    decided_by: DecidedBy,
-) -> Delivery {
-    let outcome = match resolution {
-        Resolution::Accept => Outcome::Accept,
-        Resolution::Reject => Outcome::Reject,
-        Resolution::Answer(_) | Resolution::DefaultAnswer(_) => Outcome::Answered,
-        Resolution::NoAnswer => Outcome::Unanswered,
-        Resolution::Withdrawn => Outcome::Withdrawn,
-    };
-    let resolution = extension::Resolution {
-        reply_token: token.clone(),
-        outcome,
-        decided_by,
-        other: Object::new(),
-    };
-    Delivery { resolution: Some(resolution), ..Delivery::new() }
-}
-
 /// The outcome of an ask, in words.
-fn outcome_words(resolution: &Resolution, decided_by: &DecidedBy) -> String {
-    let what = match resolution {
-        Resolution::Accept => "Accepted",
-        Resolution::Reject => "Rejected",
-        Resolution::Answer(_) | Resolution::DefaultAnswer(_) => "Answered",
-        Resolution::NoAnswer => "Not answered",
-        Resolution::Withdrawn => "No longer asked",
+fn outcome_words(notice: &extension::Resolution) -> String {
+    let what = match notice.outcome {
+        AskOutcome::Accept => "Accepted",
+        AskOutcome::Reject => "Rejected",
+        AskOutcome::Answered => "Answered",
+        AskOutcome::Unanswered => "Not answered",
+        AskOutcome::Withdrawn => "No longer asked",
+        // The engine never settles an ask in this way.
+        AskOutcome::Other(_) => "Settled",
     };
-    match decided_by {
+    match notice.decided_by {
         DecidedBy::Timeout => format!("{what}, because nobody answered in time"),
         DecidedBy::NoListener => format!("{what}, because nobody was there to answer"),
         _ => what.to_owned(),

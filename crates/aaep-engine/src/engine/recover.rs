@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aaep::extension::{DecidedBy, Delivery, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy, Delivery};
 use aaep::handshake::SubscriptionRequest;
 use aaep::{Event, Object, Payload, ReplyToken, SessionId};
 
+use super::asks::AskSettlement;
 use super::subscribers::NewSubscriber;
 use super::{
     Engine, EngineConfig, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms,
@@ -21,9 +22,7 @@ use crate::ask::{PendingAsk, question};
 use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
 use crate::ids::IdGenerator;
-use crate::io::{
-    AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Resolution, Subscription,
-};
+use crate::io::{AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Subscription};
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms::{self, Door};
 
@@ -137,9 +136,9 @@ impl Engine {
     /// Settles an ask without consent, because it is not known whether it was answered.
     fn end_without_consent(&mut self, now: Now, token: &ReplyToken, out: &mut Vec<Output>) {
         let Some(ask) = self.asks.get(token) else { return };
-        let resolution =
-            if ask.is_confirmation() { Resolution::Reject } else { Resolution::NoAnswer };
-        self.settle(now, token, &resolution, (DecidedBy::NoListener, None), out);
+        let outcome =
+            if ask.is_confirmation() { AskOutcome::Reject } else { AskOutcome::Unanswered };
+        self.settle(now, token, AskSettlement::new(outcome, DecidedBy::NoListener), out);
     }
 
     fn replay(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, ReplayedAsk>) {
@@ -188,7 +187,7 @@ impl Engine {
             let principal = self.sessions.get(&key).map(|session| session.principal);
             self.used_tokens.add(principal, &resolution.reply_token);
             if let Some(ask) = open.remove(&resolution.reply_token)
-                && resolution.outcome == Outcome::Accept
+                && resolution.outcome == AskOutcome::Accept
                 && let Some(session) = self.sessions.get_mut(&ask.session)
             {
                 let granted_by = GrantedBy::from(&resolution.decided_by);
@@ -321,7 +320,7 @@ impl Engine {
         self.open_ask(token, ask);
         self.store_time(now, token, out);
         if is_over {
-            self.settle(now, token, &Resolution::Withdrawn, (DecidedBy::Withdrawn, None), out);
+            self.settle(now, token, AskSettlement::withdrawn(), out);
         } else if is_incomplete {
             self.end_without_consent(now, token, out);
         } else {

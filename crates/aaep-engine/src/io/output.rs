@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::handshake::{SubscriptionAccepted, SubscriptionClose, SubscriptionRejected};
+use aaep::reply::Response;
 use aaep::{Event, EventId, ReplyToken, SubscriptionId};
 
-use super::{AskAnswerer, AskTimeRecord, Audit, PrincipalNumber, Record, Resolution, Subscription};
+use super::{AskAnswerer, AskTimeRecord, Audit, PrincipalNumber, Record, Subscription};
 use crate::audience::SubscriberKey;
 use crate::frame::Frame;
 use crate::order::OrderViolation;
@@ -138,9 +139,11 @@ pub enum Output {
         /// The token of the ask.
         reply_token: ReplyToken,
         /// How it was settled.
-        resolution: Resolution,
+        outcome: AskOutcome,
         /// What settled it.
         decided_by: DecidedBy,
+        /// The answer to a clarification: a person's, or the agent's own default.
+        response: Option<Response>,
         /// Who answered, if a reply settled it.
         answered_by: Option<AskAnswerer>,
     },

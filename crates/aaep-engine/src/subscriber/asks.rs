@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use aaep::extension::{DecidedBy, Delivery, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy, Delivery};
 use aaep::{Event, EventId, ReplyToken, SessionId};
 
 use super::{CannotReply, SubscriberChange};
@@ -83,7 +83,7 @@ pub enum WhyWithdrawn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AskClosure {
     Withdrawn(WhyWithdrawn),
-    Resolved(Outcome, DecidedBy),
+    Resolved(AskOutcome, DecidedBy),
     Expired,
     Forgotten,
 }
@@ -412,7 +412,7 @@ impl SubscriptionAsks {
 fn closed_by(resolution: &aaep::extension::Resolution) -> AskClosure {
     let (outcome, decided_by) = (&resolution.outcome, &resolution.decided_by);
     let is_long = outcome.as_str().len().max(decided_by.as_str().len()) > MAX_WORD_BYTES;
-    if *outcome == Outcome::Withdrawn || is_long {
+    if *outcome == AskOutcome::Withdrawn || is_long {
         return AskClosure::Withdrawn(WhyWithdrawn::Said);
     }
     AskClosure::Resolved(outcome.clone(), decided_by.clone())
@@ -421,7 +421,7 @@ fn closed_by(resolution: &aaep::extension::Resolution) -> AskClosure {
 /// The change that a notice announces.
 fn change_for(resolution: &aaep::extension::Resolution) -> SubscriberChange {
     let reply_token = resolution.reply_token.clone();
-    if resolution.outcome == Outcome::Withdrawn {
+    if resolution.outcome == AskOutcome::Withdrawn {
         return SubscriberChange::AskWithdrawn { reply_token, why: WhyWithdrawn::Said };
     }
     let (outcome, decided_by) = (resolution.outcome.clone(), resolution.decided_by.clone());

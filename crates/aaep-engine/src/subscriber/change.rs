@@ -1,6 +1,6 @@
 //! What a subscriber reports: what was heard, what changed, and what the producer did wrong.
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Event, EventId, Message, ReplyToken, SessionId};
 
 use super::asks::WhyWithdrawn;
@@ -50,7 +50,7 @@ pub enum SubscriberChange {
         /// Its token.
         reply_token: ReplyToken,
         /// How it ended.
-        outcome: Outcome,
+        outcome: AskOutcome,
         /// What decided it.
         decided_by: DecidedBy,
     },

@@ -1,7 +1,7 @@
 //! The person's answer as a message: made once per ask, never invented (§6.3, §6.5).
 
 use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::{ClarificationReply, ConfirmationReply, Response};
 use aaep::{Message, Object, Payload, ReplyToken, Severity, SubscriptionId, Timestamp, Violation};
 use serde_json::Number;
@@ -23,7 +23,7 @@ pub enum CannotReply {
     /// The ask was settled, here or elsewhere.
     Resolved {
         /// How it ended.
-        outcome: Outcome,
+        outcome: AskOutcome,
         /// What decided it.
         decided_by: DecidedBy,
     },

@@ -42,7 +42,7 @@ pub(super) fn asked(
 
 /// The entry for an ask that was settled.
 pub(super) fn settled(settlement: &Settlement, about: AuditContext) -> Entry {
-    let outcome = format!("{} by {}", settlement.word(), settlement.decided_by.as_str());
+    let outcome = format!("{} by {}", settlement.outcome.as_str(), settlement.decided_by.as_str());
     let details = settlement.response.as_ref().map(|it| json!({ "response": it }).to_string());
     about.entry("settled", settlement.reply_token.clone(), outcome, details)
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Envelope, Event, ReplyToken, SubscriptionId};
 use aaep_engine::{
     AskAnswerer, Audit, Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record,
-    ReplyRefusal, Resolution, SubscriberKey, Subscription,
+    ReplyRefusal, SubscriberKey, Subscription,
 };
 use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle, WireSubscriber};
@@ -335,8 +335,10 @@ impl EngineOwner {
                 Output::Asked { principal, reply_token, event, told } => {
                     self.open_ask(now, principal, reply_token, &event, told);
                 }
-                Output::Settled { reply_token, resolution, decided_by, answered_by, .. } => {
-                    let settlement = Settlement::new(reply_token, &resolution, decided_by);
+                Output::Settled {
+                    reply_token, outcome, decided_by, response, answered_by, ..
+                } => {
+                    let settlement = Settlement { reply_token, outcome, decided_by, response };
                     self.audit_settlement(now, &settlement);
                     self.settle(now, &settlement, answered_by);
                 }
@@ -503,7 +505,7 @@ impl EngineOwner {
     }
 
     fn settle(&mut self, now: Now, settlement: &Settlement, answered_by: Option<AskAnswerer>) {
-        self.status.metrics.settled(settlement.word());
+        self.status.metrics.settled(&settlement.outcome);
         let Some(ask) = self.asks.remove(&settlement.reply_token) else { return };
         self.batch.changes.push(StoreChange::AskSettled {
             reply_token: settlement.reply_token.clone(),
@@ -524,7 +526,12 @@ impl EngineOwner {
         let engine = &self.engine;
         let forgotten = self.asks.keys().filter(|token| !engine.is_open(token));
         for token in forgotten.cloned().collect::<Vec<_>>() {
-            let settlement = Settlement::new(token, &Resolution::Reject, DecidedBy::NoListener);
+            let settlement = Settlement {
+                reply_token: token,
+                outcome: AskOutcome::Reject,
+                decided_by: DecidedBy::NoListener,
+                response: None,
+            };
             self.settle(now, &settlement, None);
         }
     }

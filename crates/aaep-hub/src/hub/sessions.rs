@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::mpsc::TrySendError;
 
+use aaep::reply::Response;
 use aaep::{ReplyToken, SessionId};
 use aaep_engine::{AgentTags, EngineInput, SessionEnd};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::keeper::{DeferredEffect, DeletionWork};
@@ -62,7 +62,7 @@ pub(crate) struct GivenAnswer {
     pub(crate) automatic: bool,
     /// The response to a clarification; only for the person who gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) response: Option<Value>,
+    pub(crate) response: Option<Response>,
 }
 
 impl Hub {

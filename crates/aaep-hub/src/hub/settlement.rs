@@ -1,9 +1,9 @@
 //! How an ask was settled, as an agent hears it and as it is stored.
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep::{EventId, ReplyToken, SessionId};
-use aaep_engine::{AskAnswerer, PrincipalNumber, Resolution};
+use aaep_engine::{AskAnswerer, PrincipalNumber};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,43 +13,15 @@ pub struct Settlement {
     /// The ask.
     pub reply_token: ReplyToken,
     /// The outcome. Only `accept` allows the action, and only once.
-    pub outcome: Outcome,
+    pub outcome: AskOutcome,
     /// What decided it.
     pub decided_by: DecidedBy,
     /// The response to a clarification, from the person or from the agent's own default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response: Option<Value>,
+    pub response: Option<Response>,
 }
 
 impl Settlement {
-    pub(super) fn new(
-        reply_token: ReplyToken,
-        resolution: &Resolution,
-        decided_by: DecidedBy,
-    ) -> Self {
-        let (outcome, response) = match resolution {
-            Resolution::Accept => (Outcome::Accept, None),
-            Resolution::Reject => (Outcome::Reject, None),
-            Resolution::Answer(response) => (Outcome::Answered, Some(words(response))),
-            Resolution::DefaultAnswer(text) => (Outcome::Answered, Some(text.as_str().into())),
-            Resolution::NoAnswer => (Outcome::Unanswered, None),
-            Resolution::Withdrawn => (Outcome::Withdrawn, None),
-        };
-        Settlement { reply_token, outcome, decided_by, response }
-    }
-
-    /// The word for the outcome in logs and metrics.
-    pub(super) fn word(&self) -> &'static str {
-        match self.outcome {
-            Outcome::Accept => "accept",
-            Outcome::Reject => "reject",
-            Outcome::Answered => "answered",
-            Outcome::Unanswered => "unanswered",
-            Outcome::Withdrawn => "withdrawn",
-            Outcome::Other(_) => "other",
-        }
-    }
-
     /// The stored form, which includes the principal that asked and the one that answered.
     pub(super) fn to_stored(&self, asked: &AskOrigin, answered: Option<AskAnswerer>) -> Vec<u8> {
         let mut stored = json!({
@@ -74,22 +46,12 @@ impl Settlement {
             event_id: EventId::parse(stored.get("event_id")?.as_str()?).ok()?,
             session_id: SessionId::parse(stored.get("session_id")?.as_str()?).ok()?,
         };
-        let outcome = match settlement.get("outcome")?.as_str()? {
-            "accept" => Outcome::Accept,
-            "reject" => Outcome::Reject,
-            "answered" => Outcome::Answered,
-            "unanswered" => Outcome::Unanswered,
-            "withdrawn" => Outcome::Withdrawn,
-            _ => return None,
+        let outcome = AskOutcome::known(settlement.get("outcome")?.as_str()?)?;
+        let decided_by = DecidedBy::known(settlement.get("decided_by")?.as_str()?)?;
+        let response = match settlement.get("response") {
+            Some(response) => Some(Response::from_json(response)?),
+            None => None,
         };
-        let decided_by = match settlement.get("decided_by")?.as_str()? {
-            "reply" => DecidedBy::Reply,
-            "timeout" => DecidedBy::Timeout,
-            "no_listener" => DecidedBy::NoListener,
-            "withdrawn" => DecidedBy::Withdrawn,
-            _ => return None,
-        };
-        let response = settlement.get("response").cloned();
         let reply_token = reply_token.clone();
         Some((asked, Settlement { reply_token, outcome, decided_by, response }))
     }
@@ -114,10 +76,6 @@ pub(super) struct AskOrigin {
     pub(super) session_id: SessionId,
 }
 
-fn words(response: &Response) -> Value {
-    serde_json::to_value(response).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,18 +92,26 @@ mod tests {
         }
     }
 
+    fn accepted() -> Settlement {
+        let (outcome, decided_by) = (AskOutcome::Accept, DecidedBy::Reply);
+        Settlement { reply_token: token(), outcome, decided_by, response: None }
+    }
+
     #[test]
     fn what_is_stored_comes_back() {
-        let yes = Response::Text("yes".to_owned());
-        for (resolution, by) in [
-            (Resolution::Accept, DecidedBy::Reply),
-            (Resolution::Reject, DecidedBy::Timeout),
-            (Resolution::Answer(yes), DecidedBy::Reply),
-            (Resolution::DefaultAnswer("no".to_owned()), DecidedBy::NoListener),
-            (Resolution::NoAnswer, DecidedBy::Timeout),
-            (Resolution::Withdrawn, DecidedBy::Withdrawn),
+        let text = |text: &str| Some(Response::Text(text.to_owned()));
+        let number = Some(Response::Number(7.into()));
+        for (outcome, decided_by, response) in [
+            (AskOutcome::Accept, DecidedBy::Reply, None),
+            (AskOutcome::Reject, DecidedBy::Timeout, None),
+            (AskOutcome::Answered, DecidedBy::Reply, text("yes")),
+            (AskOutcome::Answered, DecidedBy::Reply, Some(Response::YesNo(true))),
+            (AskOutcome::Answered, DecidedBy::Reply, number),
+            (AskOutcome::Answered, DecidedBy::NoListener, text("no")),
+            (AskOutcome::Unanswered, DecidedBy::Timeout, None),
+            (AskOutcome::Withdrawn, DecidedBy::Withdrawn, None),
         ] {
-            let settlement = Settlement::new(token(), &resolution, by);
+            let settlement = Settlement { reply_token: token(), outcome, decided_by, response };
             let stored = settlement.to_stored(&asked(), None);
             assert_eq!(stored_answerer(&stored), None);
             assert_eq!(Settlement::from_stored(&token(), &stored), Some((asked(), settlement)));
@@ -154,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_answering_principal_is_recovered_and_never_guessed() {
-        let settlement = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
+        let settlement = accepted();
         for is_automatic in [false, true] {
             let answered = AskAnswerer { principal: PrincipalNumber(3), is_automatic };
             let stored = settlement.to_stored(&asked(), Some(answered));
@@ -169,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_outcome_does_not_count_as_an_accept() {
-        let accept = Settlement::new(token(), &Resolution::Accept, DecidedBy::Reply);
+        let accept = accepted();
         let stored = String::from_utf8(accept.to_stored(&asked(), None)).expect("text");
         for wrong in [
             String::new(),

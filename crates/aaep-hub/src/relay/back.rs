@@ -1,9 +1,8 @@
 //! What is sent back to a child when its ask is settled in the hub.
 
 use aaep::event::human::Decision;
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
-use serde_json::Value;
 
 use crate::hub::Settlement;
 
@@ -30,24 +29,13 @@ pub(super) fn reply_for(settlement: Option<&Settlement>, is_confirmation: bool) 
     };
     let is_by_person = settlement.decided_by == DecidedBy::Reply;
     match (is_confirmation, &settlement.outcome) {
-        (true, Outcome::Accept) if is_by_person => ChildReply::Confirm(Decision::Accept),
-        (true, Outcome::Accept) => ChildReply::Nothing,
+        (true, AskOutcome::Accept) if is_by_person => ChildReply::Confirm(Decision::Accept),
+        (true, AskOutcome::Accept) => ChildReply::Nothing,
         (true, _) => ChildReply::Confirm(Decision::Reject),
-        (false, Outcome::Answered) if is_by_person => settlement
-            .response
-            .as_ref()
-            .and_then(response)
-            .map_or(ChildReply::Nothing, ChildReply::Clarify),
+        (false, AskOutcome::Answered) if is_by_person => {
+            settlement.response.clone().map_or(ChildReply::Nothing, ChildReply::Clarify)
+        }
         (false, _) => ChildReply::Nothing,
-    }
-}
-
-fn response(value: &Value) -> Option<Response> {
-    match value {
-        Value::String(text) => Some(Response::Text(text.clone())),
-        Value::Bool(yes) => Some(Response::YesNo(*yes)),
-        Value::Number(number) => Some(Response::Number(number.clone())),
-        _ => None,
     }
 }
 
@@ -57,14 +45,14 @@ mod tests {
 
     use super::*;
 
-    fn settlement(outcome: Outcome, decided_by: DecidedBy) -> Settlement {
+    fn settlement(outcome: AskOutcome, decided_by: DecidedBy) -> Settlement {
         let reply_token = ReplyToken::parse("rpl_0123456789abcdef").expect("a token");
-        Settlement { reply_token, outcome, decided_by, response: Some(true.into()) }
+        Settlement { reply_token, outcome, decided_by, response: Some(Response::YesNo(true)) }
     }
 
     /// Every outcome that this hub can name.
-    fn outcomes() -> [Outcome; 5] {
-        use Outcome::{Accept, Answered, Reject, Unanswered, Withdrawn};
+    fn outcomes() -> [AskOutcome; 5] {
+        use AskOutcome::{Accept, Answered, Reject, Unanswered, Withdrawn};
         [Accept, Reject, Answered, Unanswered, Withdrawn]
     }
 
@@ -77,10 +65,10 @@ mod tests {
         let mut accepts = 0;
         for outcome in outcomes() {
             for decided_by in deciders() {
-                let is_accept = outcome == Outcome::Accept && decided_by == DecidedBy::Reply;
+                let is_accept = outcome == AskOutcome::Accept && decided_by == DecidedBy::Reply;
                 let back = reply_for(Some(&settlement(outcome.clone(), decided_by)), true);
                 assert_eq!(back == ChildReply::Confirm(Decision::Accept), is_accept, "{outcome:?}");
-                if outcome != Outcome::Accept {
+                if outcome != AskOutcome::Accept {
                     assert_eq!(back, ChildReply::Confirm(Decision::Reject));
                 }
                 accepts += usize::from(is_accept);
@@ -94,7 +82,7 @@ mod tests {
     fn only_what_a_person_answered_is_an_answer() {
         for outcome in outcomes() {
             for decided_by in deciders() {
-                let is_answer = outcome == Outcome::Answered && decided_by == DecidedBy::Reply;
+                let is_answer = outcome == AskOutcome::Answered && decided_by == DecidedBy::Reply;
                 let back = reply_for(Some(&settlement(outcome.clone(), decided_by)), false);
                 let expected = if is_answer {
                     ChildReply::Clarify(Response::YesNo(true))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_hub::hub::{HubError, MessageOutcome};
 use serde_json::json;
 
@@ -41,9 +41,9 @@ async fn an_agent_waits_for_the_answer_of_a_person() {
     );
     let state = waiting.await.expect("no panic").expect("known");
     let settlement = state.settlement.expect("settled");
-    assert_eq!((settlement.outcome, settlement.decided_by), (Outcome::Accept, DecidedBy::Reply));
+    assert_eq!((settlement.outcome, settlement.decided_by), (AskOutcome::Accept, DecidedBy::Reply));
     let again = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
-    assert_eq!(again.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    assert_eq!(again.settlement.map(|it| it.outcome), Some(AskOutcome::Accept));
     assert_eq!(stream.next_of("state.changed")["to_state"], "calling_tool");
 }
 
@@ -56,7 +56,7 @@ async fn with_nobody_there_the_safe_default_applies_at_once() {
     let settlement = state.settlement.expect("settled");
     assert_eq!(
         (settlement.outcome, settlement.decided_by),
-        (Outcome::Reject, DecidedBy::NoListener)
+        (AskOutcome::Reject, DecidedBy::NoListener)
     );
     let tool = event(
         "tool.invoked",
@@ -99,7 +99,7 @@ async fn the_questions_of_an_agent_are_nobody_elses() {
     let seen = hub.ask_state(&other, &token(TOKEN), Duration::ZERO).await;
     assert_eq!(seen, Err(HubError::NoSuchAsk), "settled, and still not theirs");
     let mine = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
-    assert_eq!(mine.settlement.map(|it| it.outcome), Some(Outcome::Withdrawn));
+    assert_eq!(mine.settlement.map(|it| it.outcome), Some(AskOutcome::Withdrawn));
 }
 
 #[tokio::test]

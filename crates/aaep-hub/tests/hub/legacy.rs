@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::{Accepts, Outcome};
+use aaep::extension::{Accepts, AskOutcome};
 use aaep_hub::hub::LegacyAnswer;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn foreign_reply(decision: &str) -> String {
     .to_string()
 }
 
-async fn outcome(hub: &aaep_hub::hub::Hub) -> Option<Outcome> {
+async fn outcome(hub: &aaep_hub::hub::Hub) -> Option<AskOutcome> {
     let state = hub.ask_state(&me(), &token(TOKEN), Duration::from_secs(20)).await.expect("known");
     state.settlement.map(|it| it.outcome)
 }
@@ -35,7 +35,7 @@ async fn a_stream_without_a_handshake_hears_and_answers() {
     assert_eq!(posted, LegacyAnswer::Taken);
     let twice = hub.legacy_message(&me(), foreign_reply("accept")).await.expect("answered");
     assert_eq!(twice, LegacyAnswer::Taken, "the public suite replies twice");
-    assert_eq!(outcome(&hub).await, Some(Outcome::Accept));
+    assert_eq!(outcome(&hub).await, Some(AskOutcome::Accept));
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_reject_counts_whatever_the_agent_allows() {
     stream.next_of("awaiting.confirmation");
     hub.legacy_message(&me(), foreign_reply("reject")).await.expect("answered");
     let state = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
-    assert_eq!(state.settlement.map(|it| it.outcome), Some(Outcome::Reject), "at once");
+    assert_eq!(state.settlement.map(|it| it.outcome), Some(AskOutcome::Reject), "at once");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_legacy_socket_does_it_all() {
     publish(&hub, confirmation("sess_one", TOKEN)).await;
     peer.next_of("aaep:agent.awaiting.confirmation");
     peer.say(&foreign_reply("reject"));
-    assert_eq!(outcome(&hub).await, Some(Outcome::Reject));
+    assert_eq!(outcome(&hub).await, Some(AskOutcome::Reject));
     peer.send(&json!({ "kind": "user_input", "text": "Hello?" }));
     let error: Value = peer.next_of("agentvoice:error");
     assert_eq!(error["error"], "not_accepted");

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aaep::SessionId;
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_hub::audit;
 use aaep_hub::store::{Retention, Store};
 
@@ -90,11 +90,14 @@ async fn opens_and_goes_on(format: u32) {
     assert_eq!(hub.notes(), Vec::<String>::new());
 
     let settled = hub.ask_state(&me(), &token("rpl_settled"), Duration::ZERO).await.expect("known");
-    assert_eq!(settled.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    assert_eq!(settled.settlement.map(|it| it.outcome), Some(AskOutcome::Accept));
     // Long over by now, and its default is no.
     let open = hub.ask_state(&me(), &token("rpl_open"), Duration::ZERO).await.expect("known");
     let settlement = open.settlement.expect("its time is over");
-    assert_eq!((settlement.outcome, settlement.decided_by), (Outcome::Reject, DecidedBy::Timeout));
+    assert_eq!(
+        (settlement.outcome, settlement.decided_by),
+        (AskOutcome::Reject, DecidedBy::Timeout)
+    );
 
     let again = vec![started("sess_old")];
     let again = hub.publish(&me(), again, Some("old-key".to_owned())).await.expect("answered");

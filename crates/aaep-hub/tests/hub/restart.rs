@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use aaep::extension::Outcome;
+use aaep::extension::AskOutcome;
 use aaep_hub::audit;
 use aaep_hub::hub::MessageOutcome;
 use aaep_hub::store::{DeleteError, Retention, Store, StoreChange};
@@ -44,7 +44,7 @@ async fn sessions_questions_and_subscriptions_go_on() {
 
     let hub = hub_in(folder.path());
     let settled = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
-    assert_eq!(settled.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    assert_eq!(settled.settlement.map(|it| it.outcome), Some(AskOutcome::Accept));
     let used = try_publish(&hub, &me(), confirmation("sess_one", TOKEN)).await;
     assert_eq!(used.expect_err("a token is used once").code(), "token_used");
     publish(&hub, progress("sess_one", "It goes on.")).await;
@@ -92,7 +92,7 @@ async fn after_a_restart_silence_is_not_consent_and_a_yes_still_is() {
 
     let hub = hub_in(folder.path());
     let silence = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await.expect("known");
-    assert_eq!(silence.settlement.map(|it| it.outcome), Some(Outcome::Accept));
+    assert_eq!(silence.settlement.map(|it| it.outcome), Some(AskOutcome::Accept));
     let refused = try_publish(&hub, &me(), tool("sess_one")).await;
     assert_eq!(refused.expect_err("nobody answered").code(), "accepted_by_default");
     publish(&hub, tool("sess_two")).await;

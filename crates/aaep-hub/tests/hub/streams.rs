@@ -214,7 +214,7 @@ async fn a_reply_right_before_the_end_of_a_connection_counts() {
     let wait = std::time::Duration::from_secs(20);
     let state = hub.ask_state(&crate::support::me(), &crate::support::token(token), wait).await;
     let settlement = state.expect("known").settlement.expect("settled");
-    assert_eq!(settlement.outcome, aaep::extension::Outcome::Accept);
+    assert_eq!(settlement.outcome, aaep::extension::AskOutcome::Accept);
 }
 
 #[tokio::test]

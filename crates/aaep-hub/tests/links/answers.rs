@@ -1,6 +1,6 @@
 //! What comes of an answer, by wire and by who gives it: one table (rulings 14 and 37).
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_engine::Now;
 use aaep_hub::access::{PersonKey, Scope, Tokens, read_person_key};
 use aaep_transport::link::DialOptions;
@@ -43,12 +43,15 @@ async fn reach(hub: &TestHub, wire: Wire, bearer: Option<String>) -> Reach {
         assert_eq!(refused["error"], "invalid_token", "{wire:?}");
         assert_eq!(refused["reply_token"], token.as_str(), "{wire:?}");
         let settled = hub.settlement(&token).await;
-        assert_eq!((settled.outcome, settled.decided_by), (Outcome::Reject, DecidedBy::NoListener));
+        assert_eq!(
+            (settled.outcome, settled.decided_by),
+            (AskOutcome::Reject, DecidedBy::NoListener)
+        );
         return Reach::Hearing;
     }
     program.decide(&token, "accept").await;
     let settled = hub.settlement(&token).await;
-    assert_eq!((settled.outcome, settled.decided_by), (Outcome::Accept, DecidedBy::Reply));
+    assert_eq!((settled.outcome, settled.decided_by), (AskOutcome::Accept, DecidedBy::Reply));
     Reach::Answering
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::Outcome;
+use aaep::extension::AskOutcome;
 use aaep_transport::link::{DialError, DialOptions, LinkResume, dial};
 use serde_json::json;
 use tokio::time::timeout;
@@ -12,7 +12,8 @@ use crate::support::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn every_wire_carries_a_handshake_events_and_a_confirmation() {
     for &wire in WIRES {
-        for (decision, outcome) in [("accept", Outcome::Accept), ("reject", Outcome::Reject)] {
+        for (decision, outcome) in [("accept", AskOutcome::Accept), ("reject", AskOutcome::Reject)]
+        {
             let hub = TestHub::new().await;
             let mut subscriber = hub.subscriber(wire).await;
             hub.publish(started("sess_1", "I begin.")).await;
@@ -49,7 +50,11 @@ async fn a_reply_that_does_not_count_is_answered_alike_on_every_wire() {
         hub.settlement(&token).await;
         subscriber.decide(&token, "reject").await;
         assert_eq!(subscriber.next_of("agentvoice:error").await["error"], "invalid_token");
-        assert_eq!(hub.settlement(&token).await.outcome, Outcome::Accept, "the first one stands");
+        assert_eq!(
+            hub.settlement(&token).await.outcome,
+            AskOutcome::Accept,
+            "the first one stands"
+        );
     }
 }
 
@@ -110,7 +115,7 @@ async fn what_was_said_before_the_link_is_dropped_arrives() {
         subscriber.next_of("aaep:agent.awaiting.confirmation").await;
         subscriber.decide(&token, "accept").await;
         drop(subscriber);
-        assert_eq!(hub.settlement(&token).await.outcome, Outcome::Accept, "{wire:?}");
+        assert_eq!(hub.settlement(&token).await.outcome, AskOutcome::Accept, "{wire:?}");
     }
 }
 

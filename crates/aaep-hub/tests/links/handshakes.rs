@@ -1,6 +1,6 @@
 //! Handshakes that are malformed, and closes that are: the same over every wire (rulings 12 and 25).
 
-use aaep::extension::Outcome;
+use aaep::extension::AskOutcome;
 use aaep_hub::access::Principal;
 use aaep_transport::link::{DialOptions, LinkEnd};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ async fn a_close_counts_whatever_else_is_wrong_with_it_and_the_default_applies()
             close[field] = value;
             subscriber.say(&close).await;
             let settled = hub.settlement(&token).await;
-            assert_eq!(settled.outcome, Outcome::Reject, "{wire:?} {close}");
+            assert_eq!(settled.outcome, AskOutcome::Reject, "{wire:?} {close}");
             let id = aaep::SubscriptionId::parse(&subscriber.id).expect("an id");
             let is_there = hub.hub().has_subscription(&Principal::local(), &id).await;
             assert!(!is_there.expect("an answer"), "{wire:?} {close}");

@@ -1,6 +1,6 @@
 //! Who may answer, on every wire (ruling 37).
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_hub::access::{PersonKey, read_person_key};
 use aaep_transport::link::DialOptions;
 
@@ -27,11 +27,11 @@ async fn a_program_without_the_persons_key_answers_on_no_wire() {
         program.next_of("aaep:agent.session.started").await;
         let token = hub.ask("sess_1").await;
         let settled = hub.settlement(&token).await;
-        assert_eq!(settled.outcome, Outcome::Reject, "{wire:?}");
+        assert_eq!(settled.outcome, AskOutcome::Reject, "{wire:?}");
         assert_eq!(settled.decided_by, DecidedBy::NoListener, "{wire:?}");
         program.decide(&token, "accept").await;
         assert_eq!(program.next_of("agentvoice:error").await["error"], "invalid_token");
-        assert_eq!(hub.settlement(&token).await.outcome, Outcome::Reject, "{wire:?}");
+        assert_eq!(hub.settlement(&token).await.outcome, AskOutcome::Reject, "{wire:?}");
     }
 }
 
@@ -49,7 +49,7 @@ async fn a_program_does_not_answer_on_the_subscription_of_the_person_on_any_wire
         assert_eq!(program.next_of("agentvoice:error").await["error"], "invalid_token");
         assert!(hub.is_open(&token).await, "{wire:?}");
         person.decide(&token, "accept").await;
-        assert_eq!(hub.settlement(&token).await.outcome, Outcome::Accept, "{wire:?}");
+        assert_eq!(hub.settlement(&token).await.outcome, AskOutcome::Accept, "{wire:?}");
     }
 }
 

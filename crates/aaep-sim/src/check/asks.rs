@@ -5,9 +5,9 @@ mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Payload, ReplyToken};
-use aaep_engine::{EngineInput, Output, PrincipalNumber, Record, Resolution};
+use aaep_engine::{EngineInput, Output, PrincipalNumber, Record};
 
 use super::{Invariant, WorldMoment};
 use crate::hub::GRACE_US;
@@ -176,9 +176,9 @@ impl Invariant for NoUngivenAccept {
                         return Err(format!("A reply to {token} {did} and was {was}."));
                     }
                 }
-                Output::Settled { reply_token, resolution, decided_by, .. } => {
+                Output::Settled { reply_token, outcome, decided_by, response, .. } => {
                     let Some(ask) = self.open.remove(reply_token) else { continue };
-                    ask.check(resolution, decided_by, step.input, now_us)?;
+                    ask.check((outcome, response.as_ref()), decided_by, step.input, now_us)?;
                 }
                 _ => {}
             }
@@ -389,8 +389,8 @@ impl Invariant for AskRecipients {
     }
 }
 
-/// Whether a resolution follows from the default of an ask.
-fn is_default(resolution: &Resolution, decided_by: &DecidedBy) -> bool {
+/// Whether an outcome follows from the default of an ask.
+fn is_default(outcome: &AskOutcome, decided_by: &DecidedBy) -> bool {
     matches!(decided_by, DecidedBy::Timeout | DecidedBy::NoListener)
-        && !matches!(resolution, Resolution::Withdrawn | Resolution::Answer(_))
+        && *outcome != AskOutcome::Withdrawn
 }

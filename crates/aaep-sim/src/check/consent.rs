@@ -5,9 +5,9 @@ mod ledger;
 
 use std::collections::BTreeMap;
 
-use aaep::extension::{Delivery, stated_digest};
+use aaep::extension::{AskOutcome, Delivery, stated_digest};
 use aaep::{Payload, ReplyToken, ToolName};
-use aaep_engine::{Output, Record, Resolution};
+use aaep_engine::{Output, Record};
 pub use ledger::PresentedRisk;
 use ledger::{ConsentLedger, LedgerAgent, agent_of, ends_turn};
 
@@ -67,9 +67,9 @@ impl Invariant for ExactAction {
                         None => {}
                     }
                 }
-                Output::Settled { reply_token, resolution, .. } => {
+                Output::Settled { reply_token, outcome, .. } => {
                     let Some((agent, action)) = self.asked.remove(reply_token) else { continue };
-                    if *resolution == Resolution::Accept {
+                    if *outcome == AskOutcome::Accept {
                         self.accepted.entry(agent).or_default().push(action);
                     }
                 }

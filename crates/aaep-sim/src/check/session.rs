@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use aaep::extension::AskOutcome;
 use aaep::{CoreType, EventId, Payload, ReplyToken, SessionId};
-use aaep_engine::{EngineInput, Output, Record, Refusal, Resolution};
+use aaep_engine::{EngineInput, Output, Record, Refusal};
 
 use super::asks::token_in;
 use super::{Invariant, WorldMoment};
@@ -45,7 +46,7 @@ impl Invariant for ToolAfterAnswer {
                     };
                     *accepts = left;
                 }
-                Output::Settled { reply_token, resolution: Resolution::Accept, .. } => {
+                Output::Settled { reply_token, outcome: AskOutcome::Accept, .. } => {
                     if let Some(session) = self.asked_in.get(reply_token) {
                         *self.accepts.entry(session.clone()).or_default() += 1;
                     }

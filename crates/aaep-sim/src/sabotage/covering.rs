@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aaep::event::human::Decision;
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Event, EventId, Payload, ReplyToken, SessionId};
-use aaep_engine::{EngineInput, Now, Output, Record, Resolution};
+use aaep_engine::{EngineInput, Now, Output, Record};
 
 use super::EngineSaboteur;
 
@@ -35,7 +35,7 @@ impl AcceptTracker {
                     }
                 }
                 Output::Settled {
-                    reply_token, resolution: Resolution::Accept, decided_by, ..
+                    reply_token, outcome: AskOutcome::Accept, decided_by, ..
                 } => {
                     let Some(agent) = self.asked.get(reply_token).cloned() else { continue };
                     let is_reply = *decided_by == DecidedBy::Reply;

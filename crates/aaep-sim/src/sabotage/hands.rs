@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::{Event, EventId, Message, Mode, Payload};
 use aaep_engine::{
-    Author, EngineInput, Frame, Now, Output, PrincipalNumber, Record, Resolution, SubscriberKey,
+    Author, EngineInput, Frame, Now, Output, PrincipalNumber, Record, SubscriberKey,
 };
 use serde_json::Value;
 
@@ -230,11 +230,11 @@ pub(super) struct AlwaysAccept;
 impl EngineSaboteur for AlwaysAccept {
     fn after(&mut self, _: Now, _: &EngineInput, outputs: &mut Vec<Output>) {
         for output in outputs {
-            if let Output::Settled { resolution, decided_by, .. } = output
-                && *resolution == Resolution::Reject
+            if let Output::Settled { outcome, decided_by, .. } = output
+                && *outcome == AskOutcome::Reject
                 && *decided_by != DecidedBy::Reply
             {
-                *resolution = Resolution::Accept;
+                *outcome = AskOutcome::Accept;
             }
         }
     }

@@ -275,11 +275,11 @@ impl World {
                 let pause = self.rng.between(50, 30_000);
                 self.later(pause, ScheduledTurn::Takes(at, epoch));
             }
-            if let Output::Settled { principal, reply_token, resolution, .. } = output {
+            if let Output::Settled { principal, reply_token, outcome, .. } = output {
                 let is_it = |it: &crate::agent::SimulatedAgent| it.key == *principal;
                 let Some(at) = self.agents.iter().position(is_it) else { continue };
                 let pause = self.rng.between(500, 80_000);
-                let answer = ScheduledTurn::Answers(at, reply_token.clone(), resolution.clone());
+                let answer = ScheduledTurn::Answers(at, reply_token.clone(), outcome.clone());
                 self.later(pause, answer);
             }
         }

@@ -116,8 +116,8 @@ pub(super) fn output(
         Output::Refused { event_id, refusal, .. } => {
             format!("  The hub refuses {event_id}: {refusal:?}.")
         }
-        Output::Settled { reply_token, resolution, decided_by, .. } => {
-            format!("  {reply_token} is settled: {resolution:?} by {}.", decided_by.as_str())
+        Output::Settled { reply_token, outcome, decided_by, .. } => {
+            format!("  {reply_token} is settled: {outcome:?} by {}.", decided_by.as_str())
         }
         Output::Accepted { subscriber, message } => format!(
             "  Terms of {}: {}.",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 use aaep_subscriber::{AskState, CannotReply, News, SayError, WhyWithdrawn, Wishes};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::producer::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn resolved(outcome: Outcome, decided_by: DecidedBy) -> AskState {
+fn resolved(outcome: AskOutcome, decided_by: DecidedBy) -> AskState {
     AskState::Resolved { outcome, decided_by }
 }
 
@@ -42,7 +42,7 @@ async fn an_answer_is_sent_once_and_its_outcome_is_known() {
     assert_eq!(ask.clone().reject().await, Err(again));
     assert!(line.hears_nothing_for(10 * SECOND).await);
     line.says(&notice(2, 1, "accept", "reply")).await;
-    assert_eq!(ask.settled().await, resolved(Outcome::Accept, DecidedBy::Reply));
+    assert_eq!(ask.settled().await, resolved(AskOutcome::Accept, DecidedBy::Reply));
     assert_eq!(next_ended(&mut subscriber).await.reply_token(), ask.reply_token());
 }
 
@@ -94,10 +94,10 @@ async fn a_question_that_was_answered_elsewhere_says_so() {
     line.says(&confirmation(1, 60)).await;
     let ask = next_ask(&mut subscriber).await;
     line.says(&notice(2, 1, "reject", "reply")).await;
-    assert_eq!(ask.closed().await, resolved(Outcome::Reject, DecidedBy::Reply));
+    assert_eq!(ask.closed().await, resolved(AskOutcome::Reject, DecidedBy::Reply));
     assert!(matches!(
         ask.accept().await,
-        Err(SayError::CannotReply(CannotReply::Resolved { outcome: Outcome::Reject, .. }))
+        Err(SayError::CannotReply(CannotReply::Resolved { outcome: AskOutcome::Reject, .. }))
     ));
     assert!(line.hears_nothing_for(SECOND).await);
 }
@@ -184,7 +184,7 @@ async fn after_a_cut_an_answer_that_may_not_have_arrived_says_so_and_is_not_repe
     let again = ask.accept().await;
     assert_eq!(again, Err(SayError::CannotReply(CannotReply::AlreadyAnswered)));
     line.says(&notice(2, 1, "reject", "timeout")).await;
-    assert_eq!(ask.settled().await, resolved(Outcome::Reject, DecidedBy::Timeout));
+    assert_eq!(ask.settled().await, resolved(AskOutcome::Reject, DecidedBy::Timeout));
     assert!(line.hears_nothing_for(10 * SECOND).await);
 }
 
@@ -196,7 +196,7 @@ async fn what_was_settled_while_the_line_was_broken_is_told_when_it_is_back() {
     drop(line);
     let (line, _) = producer.grant("two").await;
     line.says(&notice(2, 1, "accept", "reply")).await;
-    assert_eq!(ask.settled().await, resolved(Outcome::Accept, DecidedBy::Reply));
+    assert_eq!(ask.settled().await, resolved(AskOutcome::Accept, DecidedBy::Reply));
 }
 
 /// What a hub says when it refuses something, and which reply that was.
@@ -230,7 +230,7 @@ async fn an_answer_that_does_not_count_is_told_and_can_be_given_again() {
         ask.reject().await.expect("said again");
         assert_eq!(line.hears().await["decision"], "reject");
         line.says(&notice(3, 2, "reject", "reply")).await;
-        assert_eq!(ask.settled().await, resolved(Outcome::Reject, DecidedBy::Reply));
+        assert_eq!(ask.settled().await, resolved(AskOutcome::Reject, DecidedBy::Reply));
     }
 }
 

@@ -87,29 +87,31 @@ async fn after_a_refusal_that_leaves_it_open_the_person_is_told_how_to_find_out(
 
 #[test]
 fn only_what_the_person_said_and_the_producer_took_is_told_as_theirs() {
-    let own = |meaning: &AnswerMeaning, outcome: Outcome| {
+    let own = |meaning: &AnswerMeaning, outcome: AskOutcome| {
         resolved(meaning, &outcome, &DecidedBy::Reply, false)
     };
     assert_eq!(
-        own(&AnswerMeaning::Accept, Outcome::Accept),
+        own(&AnswerMeaning::Accept, AskOutcome::Accept),
         AnswerResult::Settled("You allowed it.".into())
     );
     assert_eq!(
-        own(&AnswerMeaning::Reject, Outcome::Reject),
+        own(&AnswerMeaning::Reject, AskOutcome::Reject),
         AnswerResult::Settled("You refused it.".into())
     );
     let blue = AnswerMeaning::Respond(Response::Text("blue\u{1b}".to_owned()));
-    let AnswerResult::Settled(said) = own(&blue, Outcome::Answered) else { panic!("it is theirs") };
+    let AnswerResult::Settled(said) = own(&blue, AskOutcome::Answered) else {
+        panic!("it is theirs")
+    };
     assert!(said.starts_with("You answered: blue") && !said.contains('\u{1b}'), "{said}");
     for (meaning, outcome, decided_by, is_refused) in [
-        (&AnswerMeaning::Accept, Outcome::Reject, DecidedBy::Reply, false),
-        (&AnswerMeaning::Reject, Outcome::Accept, DecidedBy::Reply, false),
-        (&AnswerMeaning::Accept, Outcome::Accept, DecidedBy::Reply, true),
-        (&AnswerMeaning::Accept, Outcome::Accept, DecidedBy::Timeout, false),
-        (&AnswerMeaning::Reject, Outcome::Reject, DecidedBy::NoListener, false),
-        (&AnswerMeaning::Accept, Outcome::Withdrawn, DecidedBy::Withdrawn, false),
-        (&blue, Outcome::Answered, DecidedBy::Reply, true),
-        (&blue, Outcome::Unanswered, DecidedBy::Timeout, false),
+        (&AnswerMeaning::Accept, AskOutcome::Reject, DecidedBy::Reply, false),
+        (&AnswerMeaning::Reject, AskOutcome::Accept, DecidedBy::Reply, false),
+        (&AnswerMeaning::Accept, AskOutcome::Accept, DecidedBy::Reply, true),
+        (&AnswerMeaning::Accept, AskOutcome::Accept, DecidedBy::Timeout, false),
+        (&AnswerMeaning::Reject, AskOutcome::Reject, DecidedBy::NoListener, false),
+        (&AnswerMeaning::Accept, AskOutcome::Withdrawn, DecidedBy::Withdrawn, false),
+        (&blue, AskOutcome::Answered, DecidedBy::Reply, true),
+        (&blue, AskOutcome::Unanswered, DecidedBy::Timeout, false),
     ] {
         let came = resolved(meaning, &outcome, &decided_by, is_refused);
         assert!(matches!(came, AnswerResult::Over(_)), "{meaning:?} {outcome}: {came:?}");
@@ -120,12 +122,12 @@ fn only_what_the_person_said_and_the_producer_took_is_told_as_theirs() {
 fn an_answer_from_elsewhere_is_said_as_such() {
     let said = |outcome, decided_by| answers::ended_without_it(&outcome, &decided_by);
     assert_eq!(
-        said(Outcome::Reject, DecidedBy::Reply),
+        said(AskOutcome::Reject, DecidedBy::Reply),
         "It was already answered elsewhere: rejected."
     );
     assert_eq!(
-        said(Outcome::Reject, DecidedBy::Timeout),
+        said(AskOutcome::Reject, DecidedBy::Timeout),
         "The time to answer is over. It ended: rejected."
     );
-    assert_eq!(said(Outcome::Withdrawn, DecidedBy::Withdrawn), "The agent no longer asks this.");
+    assert_eq!(said(AskOutcome::Withdrawn, DecidedBy::Withdrawn), "The agent no longer asks this.");
 }

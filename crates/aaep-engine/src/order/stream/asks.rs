@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep::event::human::{AwaitingConfirmation, Decision};
-use aaep::extension::{Outcome, Resolution};
+use aaep::extension::{AskOutcome, Resolution};
 use aaep::reply::ConfirmationReply;
 use aaep::{Event, ReplyToken};
 
@@ -102,7 +102,7 @@ impl StreamAsks {
         };
         self.asks.entry(resolution.reply_token.clone()).or_insert(unknown);
         let grant = self.decide(&resolution.reply_token)?;
-        (resolution.outcome == Outcome::Accept).then_some(Grant { granted_by, ..grant })
+        (resolution.outcome == AskOutcome::Accept).then_some(Grant { granted_by, ..grant })
     }
 
     pub(super) fn tokens(&self) -> impl Iterator<Item = &ReplyToken> {

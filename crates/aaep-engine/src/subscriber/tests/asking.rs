@@ -1,6 +1,6 @@
 //! Asks: opened, closed in every possible way, and answered at most once.
 
-use aaep::extension::{DecidedBy, Outcome};
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::reply::Response;
 
 use super::*;
@@ -49,7 +49,7 @@ fn a_question_is_answered_once() {
     let got = subscriber.get(5, &notice("q", "accept", "reply"));
     let told = SubscriberChange::AskResolved {
         reply_token: token("q"),
-        outcome: Outcome::Accept,
+        outcome: AskOutcome::Accept,
         decided_by: DecidedBy::Reply,
     };
     assert!(got.changes.contains(&told), "the person learns that the answer counted");
@@ -138,7 +138,7 @@ fn a_question_that_someone_else_answered_is_taken_away() {
     let mut subscriber = listening();
     subscriber.get(1, &confirmation("q", 60));
     let got = subscriber.get(2, &notice("q", "reject", "reply"));
-    let (outcome, decided_by) = (Outcome::Reject, DecidedBy::Reply);
+    let (outcome, decided_by) = (AskOutcome::Reject, DecidedBy::Reply);
     let told = SubscriberChange::AskResolved {
         reply_token: token("q"),
         outcome: outcome.clone(),

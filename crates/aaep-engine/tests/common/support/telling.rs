@@ -1,9 +1,9 @@
 //! What can be told of events that were heard and of what the engine gave out.
 
 use aaep::EventId;
-use aaep::extension::DecidedBy;
+use aaep::extension::{AskOutcome, DecidedBy};
 use aaep::handshake::{SubscriptionAccepted, SubscriptionRejected};
-use aaep_engine::{Audit, Output, Refusal, ReplyRefusal, Resolution, SubscriberKey};
+use aaep_engine::{Audit, Output, Refusal, ReplyRefusal, SubscriberKey};
 
 use super::Heard;
 
@@ -65,12 +65,12 @@ pub(crate) fn rejected(outputs: &[Output]) -> Option<&SubscriptionRejected> {
 }
 
 /// How questions were settled, as their agent hears it.
-pub(crate) fn resolved(outputs: &[Output]) -> Vec<(&str, Resolution, DecidedBy)> {
+pub(crate) fn resolved(outputs: &[Output]) -> Vec<(&str, AskOutcome, DecidedBy)> {
     outputs
         .iter()
         .filter_map(|output| match output {
-            Output::Settled { reply_token, resolution, decided_by, .. } => {
-                Some((reply_token.as_str(), resolution.clone(), decided_by.clone()))
+            Output::Settled { reply_token, outcome, decided_by, .. } => {
+                Some((reply_token.as_str(), outcome.clone(), decided_by.clone()))
             }
             _ => None,
         })

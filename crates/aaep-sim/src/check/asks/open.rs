@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{Decision, ResponseKind, Reversibility};
-use aaep::extension::{DecidedBy, Delivery};
+use aaep::extension::{AskOutcome, DecidedBy, Delivery};
 use aaep::reply::Response;
 use aaep::{Event, Payload, ReplyToken};
-use aaep_engine::{AskTimeRecord, EngineInput, Now, Output, PrincipalNumber, Resolution};
+use aaep_engine::{AskTimeRecord, EngineInput, Now, Output, PrincipalNumber};
 
 use super::{can_answer, is_default};
 use crate::check::HubStep;
@@ -138,55 +138,56 @@ impl TrackedAsk {
     /// Checks that this outcome follows from what happened.
     pub(super) fn check(
         &self,
-        resolution: &Resolution,
+        (outcome, response): (&AskOutcome, Option<&Response>),
         decided_by: &DecidedBy,
         input: &EngineInput,
         now_us: u64,
     ) -> Result<(), String> {
         let is_right = match decided_by {
-            DecidedBy::Reply => now_us < self.deadline_us && self.says(input, resolution),
-            DecidedBy::Withdrawn => *resolution == Resolution::Withdrawn,
-            _ => is_default(resolution, decided_by) && self.default() == *resolution,
+            DecidedBy::Reply => now_us < self.deadline_us && self.says(input, outcome, response),
+            DecidedBy::Withdrawn => *outcome == AskOutcome::Withdrawn,
+            _ => {
+                let (default, words) = self.default();
+                is_default(outcome, decided_by) && default == *outcome && words.as_ref() == response
+            }
         };
         if !is_right {
             let by = decided_by.as_str();
-            return Err(format!(
-                "{} ended as {resolution:?} by {by}, which nobody said.",
-                self.token
-            ));
+            return Err(format!("{} ended as {outcome:?} by {by}, which nobody said.", self.token));
         }
-        if *resolution == Resolution::Accept && *decided_by != DecidedBy::Reply && self.is_grave() {
+        if *outcome == AskOutcome::Accept && *decided_by != DecidedBy::Reply && self.is_grave() {
             return Err(format!("{} was accepted by silence and cannot be undone.", self.token));
         }
         Ok(())
     }
 
-    fn says(&self, input: &EngineInput, resolution: &Resolution) -> bool {
+    fn says(&self, input: &EngineInput, outcome: &AskOutcome, response: Option<&Response>) -> bool {
         match input {
             EngineInput::Confirm { reply, .. } => {
                 let is_yes = reply.decision == Decision::Accept && reply.modified_action.is_none();
-                let said = if is_yes { Resolution::Accept } else { Resolution::Reject };
-                reply.reply_token == self.token && said == *resolution
+                let said = if is_yes { AskOutcome::Accept } else { AskOutcome::Reject };
+                reply.reply_token == self.token && said == *outcome
             }
             EngineInput::Clarify { reply, .. } => {
                 reply.reply_token == self.token
-                    && Resolution::Answer(reply.response.clone()) == *resolution
+                    && *outcome == AskOutcome::Answered
+                    && response == Some(&reply.response)
             }
             _ => false,
         }
     }
 
     /// The outcome if nobody answers.
-    fn default(&self) -> Resolution {
+    fn default(&self) -> (AskOutcome, Option<Response>) {
         match &self.event.payload {
             Payload::AwaitingConfirmation(it) if it.default_decision == Decision::Accept => {
-                Resolution::Accept
+                (AskOutcome::Accept, None)
             }
             Payload::AwaitingClarification(it) => match &it.default_response {
-                Some(words) => Resolution::DefaultAnswer(words.clone()),
-                None => Resolution::NoAnswer,
+                Some(words) => (AskOutcome::Answered, Some(Response::Text(words.clone()))),
+                None => (AskOutcome::Unanswered, None),
             },
-            _ => Resolution::Reject,
+            _ => (AskOutcome::Reject, None),
         }
     }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use aaep::event::action::RiskLevel;
 use aaep::event::human::{AwaitingConfirmation, Reversibility};
-use aaep::extension::{DecidedBy, Delivery, stated_digest};
+use aaep::extension::{AskOutcome, DecidedBy, Delivery, stated_digest};
 use aaep::{CoreType, Event, Payload, ReplyToken, SessionId, ToolName};
-use aaep_engine::{Output, Record, Resolution};
+use aaep_engine::{Output, Record};
 
 /// An agent in a session.
 pub(super) type LedgerAgent = (SessionId, String);
@@ -95,9 +95,9 @@ impl ConsentLedger {
                 self.follow_event(event);
                 None
             }
-            Output::Settled { reply_token, resolution, decided_by, .. } => {
+            Output::Settled { reply_token, outcome, decided_by, .. } => {
                 let asked = self.open.remove(reply_token)?;
-                if *resolution != Resolution::Accept {
+                if *outcome != AskOutcome::Accept {
                     return None;
                 }
                 let is_by_reply = *decided_by == DecidedBy::Reply;
