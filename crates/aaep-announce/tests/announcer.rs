@@ -322,6 +322,19 @@ fn a_tool_with_consequences_is_never_counted_away() {
 }
 
 #[test]
+fn a_tool_whose_risk_is_in_an_unknown_word_is_never_counted_away() {
+    let mut room = Room::quiet();
+    for at in 0..3 {
+        let summary = format!("Editing {at}.");
+        let fields = json!({ "tool": "edit", "summary_normal": summary, "risk_level": "dire" });
+        room.hear(&event("tool.invoked", &fields));
+    }
+    let heard = room.listen();
+    assert_eq!(heard.len(), 3, "{heard:?}");
+    assert_eq!(heard[2], "Editing 2. The risk is of a kind that is not known here.");
+}
+
+#[test]
 fn of_progress_only_the_newest_is_told_and_not_too_often() {
     let mut room = Room::quiet();
     let progress = |percent: u64| {

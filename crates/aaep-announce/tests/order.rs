@@ -37,6 +37,24 @@ fn of_two_questions_at_the_same_instant_the_riskier_is_told_first() {
 }
 
 #[test]
+fn a_question_of_unknown_risk_is_told_before_one_of_medium_risk() {
+    for unknown in [None, Some("tiny")] {
+        for is_first in [true, false] {
+            let mut room = Room::quiet();
+            let mut asks =
+                [risky("rpl_unknown", unknown, false), risky("rpl_medium", Some("medium"), false)];
+            if !is_first {
+                asks.reverse();
+            }
+            for (number, event) in (1..).zip(&asks) {
+                room.ask(number, event);
+            }
+            assert_eq!(order(&room.listen()), ["unknown", "medium"], "{unknown:?}");
+        }
+    }
+}
+
+#[test]
 fn questions_that_wait_are_told_by_risk_and_then_by_age() {
     let mut room = Room::quiet();
     room.ask(1, &risky("rpl_first", Some("low"), false));

@@ -24,7 +24,7 @@ use crate::english::asks;
 use crate::hubs::{HubFlags, HubTarget, OldForms, hubs};
 use crate::keys::{now_unix_ms, tell};
 use crate::settings::ListenSettings;
-use danger::ActionDanger;
+use danger::{risk_word, undo_word};
 use file::NumbersFile;
 use look::{AttentionEntries, AttentionEntry};
 
@@ -214,8 +214,8 @@ impl AttentionList {
 }
 
 fn question_json((number, waiting): &(Option<u16>, AttentionEntry)) -> Value {
-    let (kind, danger) = match &waiting.event.payload {
-        Payload::AwaitingConfirmation(asked) => ("confirmation", Some(ActionDanger::of(asked))),
+    let (kind, stakes) = match &waiting.event.payload {
+        Payload::AwaitingConfirmation(asked) => ("confirmation", Some(asked.stakes())),
         _ => ("clarification", None),
     };
     json!({
@@ -227,8 +227,8 @@ fn question_json((number, waiting): &(Option<u16>, AttentionEntry)) -> Value {
         "reply_token": waiting.asked.as_ref().map(|it| &it.reply_token),
         "kind": kind,
         "asks": asked::what(&waiting.event),
-        "risk": danger.map(|it| it.risk.word()),
-        "can_be_undone": danger.map(|it| it.undo.word()),
+        "risk": stakes.map(|it| risk_word(it.risk)),
+        "can_be_undone": stakes.map(|it| undo_word(it.undo)),
         "asked_at": waiting.asked_at,
         "left_ms": u64::try_from(waiting.left.as_millis()).unwrap_or(u64::MAX),
         "paused": waiting.is_paused,

@@ -16,7 +16,6 @@ use aaep::{DecisionTime, Event, Payload, ReplyToken};
 use crate::audience::{SessionKey, SubscriberKey};
 use crate::clock::Now;
 use crate::io::{AgentTags, PrincipalNumber, ReplyRefusal};
-use crate::stakes::ActionStakes;
 
 pub(crate) use time::AskTime;
 
@@ -124,7 +123,7 @@ impl PendingAsk {
             return Err(ReplyRefusal::NotAllowed);
         }
         let is_by_rule = reply.decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
-        if is_by_rule && !ActionStakes::presented(asked).allows_rule() {
+        if is_by_rule && !asked.stakes().allows_rule() {
             return Err(ReplyRefusal::NotByRule);
         }
         Ok(AskOutcome::Accept)
@@ -152,7 +151,7 @@ impl PendingAsk {
 
 /// Whether the agent's default decision may apply when nobody answers.
 pub(crate) fn is_default_safe(asked: &AwaitingConfirmation) -> bool {
-    asked.default_decision != Decision::Accept || ActionStakes::presented(asked).allows_default()
+    asked.default_decision != Decision::Accept || asked.stakes().allows_default()
 }
 
 fn fits(kind: &ResponseKind, response: &Response, question: &AwaitingClarification) -> bool {

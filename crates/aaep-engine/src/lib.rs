@@ -16,7 +16,6 @@ mod keys;
 mod member;
 mod nfc;
 pub mod order;
-mod stakes;
 pub mod subscriber;
 pub mod terms;
 mod weight;
@@ -36,4 +35,3 @@ pub use io::{
 pub use keys::{PrincipalNumber, SubscriberKey};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};
 pub use nfc::is_normal_text;
-pub use stakes::{ActionStakes, StatedRisk, StatedUndo};

@@ -29,7 +29,6 @@ use aaep::event::reasoning::state::IDLE;
 use aaep::extension::Delivery;
 use aaep::{Envelope, Event, OutputId, Payload, ToolCallId};
 
-use crate::stakes::ActionStakes;
 use grants::OpenGrants;
 use outputs::SessionOutputs;
 use producers::{SessionProducers, implied_by};
@@ -261,7 +260,7 @@ impl SessionOrder {
             Payload::ToolInvoked(invoked) => {
                 self.tools.check_invoked(invoked)?;
                 // After joining late, the ask may have been missed (§2.3.5, §4.3.1).
-                if ActionStakes::invoked(invoked).needs_accept() && !self.is_joined_late {
+                if invoked.stakes().needs_accept() && !self.is_joined_late {
                     self.grants.check(event, invoked)?;
                 }
                 Ok(())

@@ -19,6 +19,7 @@ pub mod action;
 pub mod human;
 pub mod lifecycle;
 pub mod reasoning;
+mod stakes;
 mod view;
 mod words;
 
@@ -27,6 +28,7 @@ use human::{AwaitingClarification, AwaitingConfirmation, HandoffRequested};
 use lifecycle::{SessionCancelled, SessionCompleted, SessionErrored, SessionStarted};
 use reasoning::{ProgressUpdated, StateChanged};
 
+pub use stakes::{ActionStakes, StatedRisk, StatedUndo};
 pub use view::View;
 
 /// The maximum length of a short text, in characters.

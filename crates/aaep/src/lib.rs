@@ -29,7 +29,9 @@ pub use context::{CORE_CONTEXT, Context};
 pub use envelope::{
     Envelope, Extensions, LocalizationHints, Producer, TextDirection, Urgency, Verbosity,
 };
-pub use event::{Event, ExtensionPayload, Payload, Variant, View};
+pub use event::{
+    ActionStakes, Event, ExtensionPayload, Payload, StatedRisk, StatedUndo, Variant, View,
+};
 pub use event_type::{CORE_TYPES, CoreType, EventType, TypeName, TypePattern};
 pub use form::{
     CompactJws, ContentType, ErrorCode, EventId, OutputId, Prefix, ReasonName, ReplyToken, Script,

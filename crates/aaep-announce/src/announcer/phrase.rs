@@ -249,13 +249,14 @@ fn invoked(it: &ToolInvoked, wording: &FieldWording<'_>) -> (UtteranceKind, Weig
         it.summary_detailed.as_ref(),
     );
     let is_final = it.irreversible == Some(true);
-    let risk = match it.risk_level {
+    let risk = match &it.risk_level {
         Some(RiskLevel::High) => events::HIGH_RISK,
         Some(RiskLevel::Medium) => events::SOME_RISK,
-        _ => "",
+        Some(RiskLevel::Other(_)) => asks::risk(it.risk_level.as_ref()),
+        Some(RiskLevel::Low) | None => "",
     };
     let undo = if is_final { asks::CANNOT_BE_UNDONE } else { "" };
-    let weight = if is_final || !risk.is_empty() { Weight::Normal } else { Weight::Background };
+    let weight = if is_final || it.states_risk() { Weight::Normal } else { Weight::Background };
     (UtteranceKind::Doing, weight, sentences(&[&summary, &own(risk), &own(undo)]))
 }
 

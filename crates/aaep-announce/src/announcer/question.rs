@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use aaep::event::human::{
-    AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind, Reversibility,
-};
+use aaep::event::human::{AwaitingClarification, AwaitingConfirmation, Decision, ResponseKind};
 use aaep::extension::Delivery;
 use aaep::reply::Response;
-use aaep::{Event, Payload, ReplyToken};
+use aaep::{ActionStakes, Event, Payload, ReplyToken, StatedUndo};
 
 use super::clock::AskClock;
 use super::danger::rank;
@@ -37,7 +35,7 @@ pub(super) struct AnnouncedAsk {
     pub(super) number: AskNumber,
     pub(super) session_id: HubSessionKey,
     /// A larger rank is announced sooner.
-    pub(super) rank: (u8, u8),
+    pub(super) rank: Option<ActionStakes>,
     pub(super) token: ReplyToken,
     pub(super) text_language: TextLanguage,
     /// The utterance ids under which it went to the device, the newest last.
@@ -217,13 +215,12 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> AskParts {
     let tool = Delivery::of(event).and_then(|it| it.tool).map(|it| it.as_str().to_owned());
     let action = exact(&it.action);
     let consequence = exact(&it.consequence);
-    let is_final =
-        it.irreversible == Some(true) || it.reversibility == Some(Reversibility::Irreversible);
+    let is_final = it.stakes().undo == StatedUndo::Impossible;
     let undo = match is_final {
         // The agent may already have said this in the same words.
         true if consequence.ends_with(asks::CANNOT_BE_UNDONE) => "",
         true => asks::CANNOT_BE_UNDONE,
-        false => asks::undo(it.reversibility.as_ref(), it.irreversible),
+        false => asks::undo(it),
     };
     let risk = asks::risk(it.risk_level.as_ref());
     let with = tool.as_ref().map(|it| own(&asks::tool(&exact(it)))).unwrap_or_default();

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use aaep::ActionStakes;
+
 use super::io::{AskNumber, HubNumber};
 use super::phrase::TextLanguage;
 use super::sessions::HubSessionKey;
@@ -44,7 +46,7 @@ pub(super) struct QueuedUtterance {
     /// Whether it is the first or only part of its text.
     pub(super) is_first: bool,
     /// For a question: a larger rank is announced sooner.
-    pub(super) rank: (u8, u8),
+    pub(super) rank: Option<ActionStakes>,
     /// The number of the text of its session to which it belongs.
     pub(super) text: u64,
     /// Whether the person asked to hear it again.
@@ -138,7 +140,7 @@ impl QueuedUtterance {
             tries: 0,
             was_cut: false,
             is_first: true,
-            rank: (0, 0),
+            rank: None,
             text: 0,
             is_again: false,
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use aaep::ToolCallId;
-use aaep::event::action::{RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep::event::action::{ToolCompleted, ToolInvoked, ToolStatus};
 
 use super::claims::claims_success_of;
 use crate::english::events;
@@ -71,7 +71,6 @@ pub(super) struct ClaimContradiction {
 
 impl SessionFacts {
     pub(super) fn invoked(&mut self, tool: &ToolInvoked) {
-        let is_risky = matches!(tool.risk_level, Some(RiskLevel::Medium | RiskLevel::High));
         let command = tool.args_summary.as_ref().filter(|it| !it.trim().is_empty());
         let command = command.unwrap_or(&tool.summary_normal).trim().to_owned();
         self.running.push_back(ToolCall {
@@ -80,7 +79,7 @@ impl SessionFacts {
                 tool: Some(tool.tool.as_str().to_owned()),
                 command: Some(command),
             },
-            has_consequences: is_risky || tool.irreversible == Some(true),
+            has_consequences: tool.states_risk() || tool.irreversible == Some(true),
         });
         if self.running.len() > MAX_CALLS {
             self.running.pop_front();

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use aaep::StatedUndo;
 use aaep::event::action::RiskLevel;
-use aaep::event::human::{Decision, Reversibility};
+use aaep::event::human::{AwaitingConfirmation, Decision};
 use aaep::extension::DecidedBy;
 
 use super::duration;
@@ -45,13 +46,15 @@ pub(crate) fn risk(risk: Option<&RiskLevel>) -> &'static str {
     }
 }
 
-pub(crate) fn undo(stated: Option<&Reversibility>, irreversible: Option<bool>) -> &'static str {
-    match stated {
-        Some(Reversibility::ReversibleWithEffort) => "It is hard to undo.",
-        Some(Reversibility::Reversible) => "It can be undone.",
-        None if irreversible == Some(false) => "It can be undone.",
-        None => "Whether it can be undone is not stated.",
-        _ => "Whether it can be undone is said in a word that is not known here.",
+pub(crate) fn undo(asked: &AwaitingConfirmation) -> &'static str {
+    match asked.stakes().undo {
+        StatedUndo::Impossible => CANNOT_BE_UNDONE,
+        StatedUndo::WithEffort => "It is hard to undo.",
+        StatedUndo::Possible => "It can be undone.",
+        StatedUndo::Unknown if asked.reversibility.is_none() => {
+            "Whether it can be undone is not stated."
+        }
+        StatedUndo::Unknown => "Whether it can be undone is said in a word that is not known here.",
     }
 }
 

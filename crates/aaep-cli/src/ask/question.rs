@@ -1,7 +1,7 @@
 //! The ask as an event. It has ids of its own, so that it can be found again and withdrawn.
 
 use aaep::printable;
-use aaep_engine::{ActionStakes, StatedRisk, StatedUndo};
+use aaep::{ActionStakes, StatedRisk, StatedUndo};
 use serde_json::{Value, json};
 
 use super::{AskOptions, AskRisk};

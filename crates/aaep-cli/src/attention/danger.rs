@@ -1,82 +1,22 @@
-//! How dangerous an action is: its risk, whether it can be undone, and how certain that is.
+//! How dangerous an action is, in the words of JSON output.
 
-use aaep::event::action::RiskLevel;
-use aaep::event::human::{AwaitingConfirmation, Reversibility};
+use aaep::{StatedRisk, StatedUndo};
 
-use crate::english::asks;
-
-/// How much harm an action could do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ActionRisk {
-    Low,
-    Medium,
-    High,
-    /// Not stated, or not with a known value.
-    Unknown,
-}
-
-/// How well an action can be undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UndoEffort {
-    Easily,
-    WithEffort,
-    /// Not stated, or not with a known value.
-    Unknown,
-    Never,
-}
-
-/// The danger of the action in a confirmation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ActionDanger {
-    pub(crate) risk: ActionRisk,
-    pub(crate) undo: UndoEffort,
-}
-
-impl ActionRisk {
-    /// The value in JSON output.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            ActionRisk::Low => "low",
-            ActionRisk::Medium => "medium",
-            ActionRisk::High => "high",
-            ActionRisk::Unknown => "unknown",
-        }
+pub(crate) fn risk_word(risk: StatedRisk) -> &'static str {
+    match risk {
+        StatedRisk::Low => "low",
+        StatedRisk::Medium => "medium",
+        StatedRisk::High => "high",
+        StatedRisk::Unknown => "unknown",
     }
 }
 
-impl UndoEffort {
-    /// The value in JSON output.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            UndoEffort::Easily => "yes",
-            UndoEffort::WithEffort => "with_effort",
-            UndoEffort::Unknown => "unknown",
-            UndoEffort::Never => "no",
-        }
-    }
-}
-
-impl ActionDanger {
-    /// If the two fields about undoing disagree, the stricter one counts (ruling 16).
-    pub(crate) fn of(asked: &AwaitingConfirmation) -> Self {
-        let risk = match &asked.risk_level {
-            Some(RiskLevel::Low) => ActionRisk::Low,
-            Some(RiskLevel::Medium) => ActionRisk::Medium,
-            Some(RiskLevel::High) => ActionRisk::High,
-            _ => ActionRisk::Unknown,
-        };
-        let undo = match (&asked.reversibility, asked.irreversible) {
-            (_, Some(true)) | (Some(Reversibility::Irreversible), _) => UndoEffort::Never,
-            (Some(Reversibility::ReversibleWithEffort), _) => UndoEffort::WithEffort,
-            (Some(Reversibility::Reversible), _) | (None, Some(false)) => UndoEffort::Easily,
-            _ => UndoEffort::Unknown,
-        };
-        ActionDanger { risk, undo }
-    }
-
-    /// Two sentences for people.
-    pub(crate) fn sentences(self) -> String {
-        asks::danger(self.risk, self.undo)
+pub(crate) fn undo_word(undo: StatedUndo) -> &'static str {
+    match undo {
+        StatedUndo::Possible => "yes",
+        StatedUndo::WithEffort => "with_effort",
+        StatedUndo::Unknown => "unknown",
+        StatedUndo::Impossible => "no",
     }
 }
 
@@ -88,35 +28,30 @@ mod tests {
 
     use super::*;
     use crate::attention::asked::tests::confirmation;
-
-    fn danger(fields: &Value) -> ActionDanger {
-        match confirmation("rpl_1", fields).payload {
-            Payload::AwaitingConfirmation(asked) => ActionDanger::of(&asked),
-            _ => panic!("a confirmation"),
-        }
-    }
+    use crate::english::asks;
+    use crate::settings::rules::{AnswerRule, automatic};
 
     #[test]
-    fn the_stricter_field_says_whether_it_can_be_undone() {
-        for (fields, undo) in [
-            (json!({}), UndoEffort::Unknown),
-            (json!({ "irreversible": true }), UndoEffort::Never),
-            (json!({ "irreversible": false }), UndoEffort::Easily),
-            (json!({ "reversibility": "reversible" }), UndoEffort::Easily),
-            (json!({ "reversibility": "reversible", "irreversible": true }), UndoEffort::Never),
-            (json!({ "reversibility": "irreversible", "irreversible": false }), UndoEffort::Never),
-            (json!({ "reversibility": "reversible_with_effort" }), UndoEffort::WithEffort),
-            (json!({ "reversibility": "somehow" }), UndoEffort::Unknown),
-            (json!({ "reversibility": "somehow", "irreversible": false }), UndoEffort::Unknown),
+    fn an_unknown_risk_is_never_the_mild_case() {
+        let rule = "name = \"all\"\nagent = \"*\"\nrisk = \"high\"\nanswer = \"accept\"";
+        let rule: AnswerRule = toml::from_str(rule).expect("a rule");
+        let event = |fields: Value| confirmation("rpl_1", &fields);
+        let medium = rank(&event(json!({ "risk_level": "medium", "irreversible": false })));
+        for fields in [
+            json!({ "irreversible": false }),
+            json!({ "irreversible": false, "risk_level": "tiny" }),
+            json!({ "reversibility": "reversible", "risk_level": "LOW" }),
         ] {
-            assert_eq!(danger(&fields).undo, undo, "{fields}");
+            let event = event(fields.clone());
+            let Payload::AwaitingConfirmation(asked) = &event.payload else { panic!("{fields}") };
+            let stakes = asked.stakes();
+            assert!(!stakes.allows_default(), "{fields}");
+            assert_eq!(automatic(std::slice::from_ref(&rule), &event, || true), None, "{fields}");
+            assert!(rank(&event) > medium, "{fields}");
+            assert_eq!(risk_word(stakes.risk), "unknown", "{fields}");
+            assert!(asks::danger(stakes).starts_with("Risk: not stated."), "{fields}");
+            assert!(event.words().contains("The risk is not known."), "{fields}");
         }
-    }
-
-    #[test]
-    fn a_risk_in_unknown_words_is_an_unknown_risk() {
-        assert_eq!(danger(&json!({ "risk_level": "tiny" })).risk, ActionRisk::Unknown);
-        assert_eq!(danger(&json!({ "risk_level": "low" })).risk, ActionRisk::Low);
     }
 
     #[test]

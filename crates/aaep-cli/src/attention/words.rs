@@ -6,7 +6,6 @@ use aaep::{Payload, printable};
 use aaep_announce::choice_letters;
 use aaep_announce::words::exact;
 
-use super::danger::ActionDanger;
 use super::look::AttentionEntry;
 use crate::english::asks;
 
@@ -22,7 +21,7 @@ pub(crate) fn block(number: Option<u16>, waiting: &AttentionEntry) -> Vec<String
     let default = match &waiting.event.payload {
         Payload::AwaitingConfirmation(asked) => {
             lines.push(asks::then(&sentence(&asked.consequence)));
-            lines.push(ActionDanger::of(asked).sentences());
+            lines.push(asks::danger(asked.stakes()));
             let tool = Delivery::of(&waiting.event).and_then(|it| it.tool);
             lines.extend(tool.map(|it| asks::tool(&exact(it.as_str()))));
             let arguments = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use aaep::event::human::ResponseKind;
+use aaep::{ActionStakes, StatedRisk, StatedUndo};
 
 use super::duration;
-use crate::attention::danger::{ActionRisk, UndoEffort};
 use crate::console::{self, count};
 
 pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
@@ -54,18 +54,19 @@ pub(crate) fn arguments(arguments: &str) -> String {
     format!("Arguments: {arguments}")
 }
 
-pub(crate) fn danger(risk: ActionRisk, undo: UndoEffort) -> String {
-    let risk = match risk {
-        ActionRisk::Low => "Risk: low.",
-        ActionRisk::Medium => "Risk: medium.",
-        ActionRisk::High => "Risk: high.",
-        ActionRisk::Unknown => "Risk: not stated.",
+/// The danger of an action, as two sentences.
+pub(crate) fn danger(stakes: ActionStakes) -> String {
+    let risk = match stakes.risk {
+        StatedRisk::Low => "Risk: low.",
+        StatedRisk::Medium => "Risk: medium.",
+        StatedRisk::High => "Risk: high.",
+        StatedRisk::Unknown => "Risk: not stated.",
     };
-    let undo = match undo {
-        UndoEffort::Easily => "It can be undone.",
-        UndoEffort::WithEffort => "It can be undone with some effort.",
-        UndoEffort::Unknown => "Whether it can be undone is not stated.",
-        UndoEffort::Never => "It cannot be undone.",
+    let undo = match stakes.undo {
+        StatedUndo::Possible => "It can be undone.",
+        StatedUndo::WithEffort => "It can be undone with some effort.",
+        StatedUndo::Unknown => "Whether it can be undone is not stated.",
+        StatedUndo::Impossible => "It cannot be undone.",
     };
     format!("{risk} {undo}")
 }

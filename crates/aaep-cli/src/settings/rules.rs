@@ -5,12 +5,9 @@
 
 use aaep::event::human::Decision;
 use aaep::extension::Delivery;
-use aaep::{Event, Payload};
-use aaep_engine::ActionStakes;
+use aaep::{ActionStakes, Event, Payload, StatedRisk};
 use aaep_subscriber::ConfirmationDetails;
 use serde::{Deserialize, Serialize};
-
-use crate::attention::danger::{ActionDanger, ActionRisk, UndoEffort};
 
 /// The most rules that are allowed.
 pub(crate) const MAX_RULES: usize = 256;
@@ -89,7 +86,7 @@ pub(crate) fn automatic<'r>(
     is_own_hub: impl Fn() -> bool,
 ) -> Option<AutomaticAnswer<'r>> {
     let Payload::AwaitingConfirmation(asked) = &event.payload else { return None };
-    let danger = ActionDanger::of(asked);
+    let stakes = asked.stakes();
     let said = Delivery::of(event);
     let tool = said.as_ref().and_then(|it| it.tool.as_ref()).map(aaep::ToolName::as_str);
     let agent = &event.envelope.producer.agent_id;
@@ -98,12 +95,12 @@ pub(crate) fn automatic<'r>(
         let is_it = |principal| Some(principal) == publisher && is_own_hub();
         rule.principal.as_deref().is_none_or(is_it)
     };
-    let rule = rules.iter().filter(is_theirs).find(|rule| rule.fits(agent, tool, danger))?;
+    let rule = rules.iter().filter(is_theirs).find(|rule| rule.fits(agent, tool, stakes))?;
     let is_accept = |it: &String| it == Decision::Accept.as_str();
     let offers_accept =
         asked.allowed_replies.as_ref().is_none_or(|allowed| allowed.iter().any(is_accept));
     // The hub would not count any other accept by a rule either (ruling 35).
-    let may_accept = ActionStakes::presented(asked).allows_rule();
+    let may_accept = stakes.allows_rule();
     let decision = match rule.answer {
         // A reject counts whatever replies the agent allows.
         RuleAnswer::Reject => Decision::Reject,
@@ -114,7 +111,7 @@ pub(crate) fn automatic<'r>(
 }
 
 impl AnswerRule {
-    fn fits(&self, agent: &str, tool: Option<&str>, danger: ActionDanger) -> bool {
+    fn fits(&self, agent: &str, tool: Option<&str>, stakes: ActionStakes) -> bool {
         let is_agent = self.agent.as_deref().is_none_or(|pattern| is_like(pattern, agent));
         let is_tool = match (&self.tool, tool) {
             (None, _) => true,
@@ -122,21 +119,21 @@ impl AnswerRule {
             // The ask does not name its tool.
             (Some(_), None) => false,
         };
-        let can_be_undone = matches!(danger.undo, UndoEffort::Easily | UndoEffort::WithEffort);
-        is_agent && is_tool && self.is_risk(danger.risk) && (!self.reversible || can_be_undone)
+        let is_reversible = !self.reversible || stakes.undo.is_possible();
+        is_agent && is_tool && self.is_risk(stakes.risk) && is_reversible
     }
 
-    fn is_risk(&self, risk: ActionRisk) -> bool {
+    fn is_risk(&self, risk: StatedRisk) -> bool {
         let at_most = match (self.risk, self.answer) {
             (Some(at_most), _) => at_most,
             (None, RuleAnswer::Accept) => HighestRisk::Low,
             (None, RuleAnswer::Reject) => return true,
         };
         match risk {
-            ActionRisk::Low => true,
-            ActionRisk::Medium => matches!(at_most, HighestRisk::Medium | HighestRisk::High),
-            ActionRisk::High => at_most == HighestRisk::High,
-            ActionRisk::Unknown => false,
+            StatedRisk::Low => true,
+            StatedRisk::Medium => matches!(at_most, HighestRisk::Medium | HighestRisk::High),
+            StatedRisk::High => at_most == HighestRisk::High,
+            StatedRisk::Unknown => false,
         }
     }
 

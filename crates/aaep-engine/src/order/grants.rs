@@ -12,7 +12,7 @@ use aaep::extension::{DecidedBy, Delivery, stated_digest};
 use aaep::{Event, Payload, ToolName};
 
 use super::violation::OrderViolation;
-use crate::stakes::{ActionStakes, StatedRisk, StatedUndo};
+use aaep::{ActionStakes, StatedRisk, StatedUndo};
 
 /// The most accepted actions of a session that wait to be done.
 pub const MAX_GRANTS: usize = 64;
@@ -60,7 +60,7 @@ impl Grant {
     /// tool.
     pub fn asked_by(event: &Event, granted_by: GrantedBy) -> Self {
         let presented = match &event.payload {
-            Payload::AwaitingConfirmation(asked) => ActionStakes::presented(asked),
+            Payload::AwaitingConfirmation(asked) => asked.stakes(),
             _ => ActionStakes::UNKNOWN,
         };
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(event));
@@ -153,12 +153,7 @@ impl OpenGrants {
         let matters = self.0.iter().any(|grant| grant.digest.is_some());
         let digest = if matters { stated_digest(event).map(|digest| digest.bytes()) } else { None };
         let agent_id = &event.envelope.producer.agent_id;
-        InvokedAction {
-            agent_id,
-            tool: &invoked.tool,
-            digest,
-            stakes: ActionStakes::invoked(invoked),
-        }
+        InvokedAction { agent_id, tool: &invoked.tool, digest, stakes: invoked.stakes() }
     }
 
     /// The grants of one agent, with their indexes.

@@ -11,7 +11,7 @@ use aaep::{Event, Message, Mode, Payload, Timestamp, ToolName};
 use serde_json::{Value as Json, json};
 
 use super::{Admitted, Grant, GrantedBy, OrderViolation, SessionOrder};
-use crate::stakes::ActionStakes;
+use aaep::ActionStakes;
 
 /// The timestamp of events that do not set another, in milliseconds since 1970 began.
 const START_MS: i64 = 1_780_000_000_000;

@@ -9,7 +9,6 @@ use serde_json::Number;
 use super::asks::WhyWithdrawn;
 use super::{SubscriberRules, SubscriptionState, UnsettledAsk};
 use crate::clock::Now;
-use crate::stakes::ActionStakes;
 
 /// Why no reply was made. Nothing was used up, and nothing may be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,7 +188,7 @@ fn check_decision(
         return Err(CannotReply::NotAllowed(NotAllowed::Decision));
     }
     let is_by_rule = details.decided_by.as_deref().is_some_and(aaep::reply::is_automatic);
-    if is_by_rule && !ActionStakes::presented(asked).allows_rule() {
+    if is_by_rule && !asked.stakes().allows_rule() {
         return Err(CannotReply::NotAllowed(NotAllowed::Rule));
     }
     Ok(())

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::event::action::RiskLevel;
 use crate::event::payload;
-use crate::event::{DAY_S, LONG, SHORT};
+use crate::event::{ActionStakes, DAY_S, LONG, SHORT, StatedRisk, StatedUndo};
 use crate::form::{ReplyToken, Uri};
 use crate::object::{DeclaredObject, object, values};
 use crate::read::{ANY, MessageReader, Object, between};
@@ -86,13 +86,13 @@ fn check_default(parts: &ConfirmationParts, reader: &mut MessageReader<'_>) {
     if parts.default_decision != Some(Decision::Accept) {
         return;
     }
-    let irreversible = parts.irreversible == Some(true)
-        || parts.reversibility == Some(Reversibility::Irreversible);
+    let reversibility = parts.reversibility.as_ref();
+    let stakes = ActionStakes::stated(parts.risk_level.as_ref(), reversibility, parts.irreversible);
     let field = Some("default_decision");
-    if irreversible && parts.risk_level != Some(RiskLevel::Low) {
+    if stakes.undo == StatedUndo::Impossible && stakes.risk != StatedRisk::Low {
         let problem = "Silence would accept an irreversible action whose risk is not low.";
         reader.tolerable_at(Code::UnsafeDefault, field, problem.to_owned());
-    } else if irreversible || parts.risk_level == Some(RiskLevel::High) {
+    } else if stakes.needs_accept() {
         let problem = "Silence would accept an action that is irreversible or of high risk.";
         reader.note_at(Code::RiskyDefault, field, problem.to_owned());
     }

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::action::RiskLevel;
-use super::human::{AwaitingClarification, AwaitingConfirmation, Decision, Reversibility};
-use super::{Event, Payload};
+use super::human::{AwaitingClarification, AwaitingConfirmation, Decision};
+use super::{Event, Payload, StatedRisk, StatedUndo};
 use crate::extension::Delivery;
 
 /// The member of `extra_context` that holds the arguments of the tool.
@@ -88,18 +87,18 @@ fn first<'t>(summaries: [&'t Option<String>; 3], otherwise: &'t str) -> &'t str 
 }
 
 fn confirmation(it: &AwaitingConfirmation, event: &Event) -> String {
-    let risk = match &it.risk_level {
-        Some(RiskLevel::High) => "High risk.",
-        Some(RiskLevel::Medium) => "Medium risk.",
-        Some(RiskLevel::Low) => "Low risk.",
-        Some(RiskLevel::Other(_)) | None => "The risk is not known.",
+    let stakes = it.stakes();
+    let risk = match stakes.risk {
+        StatedRisk::High => "High risk.",
+        StatedRisk::Medium => "Medium risk.",
+        StatedRisk::Low => "Low risk.",
+        StatedRisk::Unknown => "The risk is not known.",
     };
-    // The stricter of the two fields counts (ruling 16).
-    let undo = match (&it.reversibility, it.irreversible) {
-        (_, Some(true)) | (Some(Reversibility::Irreversible), _) => "It cannot be undone.",
-        (Some(Reversibility::ReversibleWithEffort), _) => "It is hard to undo.",
-        (Some(Reversibility::Reversible), _) | (None, Some(false)) => "It can be undone.",
-        _ => "Whether it can be undone is not known.",
+    let undo = match stakes.undo {
+        StatedUndo::Impossible => "It cannot be undone.",
+        StatedUndo::WithEffort => "It is hard to undo.",
+        StatedUndo::Possible => "It can be undone.",
+        StatedUndo::Unknown => "Whether it can be undone is not known.",
     };
     let tool = Delivery::of(event).and_then(|it| it.tool);
     let tool = tool.map(|it| format!("The tool is {}.", it.as_str())).unwrap_or_default();

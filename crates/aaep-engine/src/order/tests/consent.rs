@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::order::OrderViolation::*;
-use crate::stakes::{StatedRisk, StatedUndo};
+use aaep::{StatedRisk, StatedUndo};
 
 const RISKS: [(StatedRisk, Option<&str>); 4] = [
     (StatedRisk::Low, Some("low")),
