@@ -174,12 +174,30 @@ impl Terms {
     /// Whether these terms neither drop nor merge events, so that sequence numbers have no gaps
     /// (ruling 7). The default filter counts as dropping: it drops the events of extensions.
     pub fn keeps_every_event(&self) -> bool {
-        self.max_events_per_second.is_none()
-            && self.pace_wpm.is_none()
-            && self.boundaries.contains(&CoalesceBoundary::None)
-            && self.include.iter().any(|pattern| pattern.as_str() == "*")
-            && self.exclude.is_empty()
-            && self.cognitive_load != CognitiveLoad::Low
+        // Every field is named, so that a new one does not compile until it is decided here.
+        let Terms {
+            max_events_per_second,
+            boundaries,
+            include,
+            exclude,
+            cognitive_load,
+            pace_wpm,
+            version: _,
+            verbosity: _,
+            languages: _,
+            confirmation_reply: _,
+            clarification_reply: _,
+            levels: _,
+            extensions: _,
+            signed_only: _,
+            other: _,
+        } = self;
+        max_events_per_second.is_none()
+            && pace_wpm.is_none()
+            && boundaries.contains(&CoalesceBoundary::None)
+            && include.iter().any(|pattern| pattern.as_str() == "*")
+            && exclude.is_empty()
+            && *cognitive_load != CognitiveLoad::Low
     }
 
     /// The contents of `honored_capabilities` (§5.4.1): every field that the subscriber named, and

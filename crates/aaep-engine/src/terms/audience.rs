@@ -37,27 +37,46 @@ impl Terms {
     /// every event is part of the key, because such events have sequence numbers (ruling 7): in
     /// that respect, having any rate at all makes a difference.
     pub fn audience_key(&self) -> AudienceKey {
+        // Every field is named, so that a new one does not compile until it is decided here whether it
+        // separates audiences.
+        let Terms {
+            version,
+            max_events_per_second: _,
+            verbosity,
+            languages,
+            confirmation_reply,
+            clarification_reply,
+            boundaries,
+            include,
+            exclude,
+            levels,
+            extensions,
+            cognitive_load,
+            pace_wpm: _,
+            signed_only: _,
+            other,
+        } = self;
         let languages: Vec<String> =
-            self.languages.iter().map(|tag| tag.as_str().to_ascii_lowercase()).collect();
+            languages.iter().map(|tag| tag.as_str().to_ascii_lowercase()).collect();
         let boundaries: Vec<&str> =
-            self.boundaries.iter().map(aaep::event::action::CoalesceBoundary::as_str).collect();
-        let mut extensions: Vec<&str> = self.extensions.iter().map(aaep::Uri::as_str).collect();
+            boundaries.iter().map(aaep::event::action::CoalesceBoundary::as_str).collect();
+        let mut extensions: Vec<&str> = extensions.iter().map(aaep::Uri::as_str).collect();
         extensions.sort_unstable();
         // How a subscriber answers does not change what it is sent.
         let other: Vec<_> =
-            self.other.iter().filter(|(prefix, _)| *prefix != aaep::extension::PREFIX).collect();
+            other.iter().filter(|(prefix, _)| *prefix != aaep::extension::PREFIX).collect();
         // JSON quotes its strings, so one pattern or tag cannot be mistaken for two.
         let key = serde_json::json!([
-            self.version.as_str(),
-            self.verbosity.as_str(),
+            version.as_str(),
+            verbosity.as_str(),
             languages,
-            [self.confirmation_reply, self.clarification_reply, self.keeps_every_event()],
+            [*confirmation_reply, *clarification_reply, self.keeps_every_event()],
             boundaries,
-            canonical(&self.include),
-            canonical(&self.exclude),
-            self.levels.iter().max(),
+            canonical(include),
+            canonical(exclude),
+            levels.iter().max(),
             extensions,
-            self.cognitive_load.as_str(),
+            cognitive_load.as_str(),
             other,
         ]);
         AudienceKey(key.to_string().into())

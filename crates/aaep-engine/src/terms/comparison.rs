@@ -16,9 +16,25 @@ use super::Terms;
 /// Unrequested capabilities of extensions come last, as `extension capabilities`. An empty list
 /// means that the terms are correct.
 pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static str> {
+    // Every field is named, so that a new one does not compile until it is compared here.
+    let Capabilities {
+        max_events_per_second,
+        preferred_verbosity,
+        languages,
+        supports_confirmation_reply,
+        supports_clarification_reply,
+        coalesce_boundaries,
+        event_filters,
+        supported_conformance_levels,
+        supported_extensions,
+        cognitive_load,
+        pace_wpm,
+        accept_signed_manifests_only,
+        other,
+    } = honored;
     let default = Terms::defaults();
     let boundaries = asked.coalesce_boundaries.as_ref().unwrap_or(&default.boundaries);
-    let languages = asked.languages.as_ref().unwrap_or(&default.languages);
+    let asked_languages = asked.languages.as_ref().unwrap_or(&default.languages);
     let levels = asked.supported_conformance_levels.as_ref().unwrap_or(&default.levels);
     let extensions = asked.supported_extensions.as_ref().unwrap_or(&default.extensions);
     let verbosity = asked.preferred_verbosity.as_ref().unwrap_or(&default.verbosity);
@@ -29,49 +45,40 @@ pub fn wider_than(honored: &Capabilities, asked: &Capabilities) -> Vec<&'static 
     let findings = [
         ("max_events_per_second", {
             let asked = asked.max_events_per_second.unwrap_or(u64::MAX);
-            honored.max_events_per_second.is_some_and(|rate| rate > asked)
+            max_events_per_second.is_some_and(|rate| rate > asked)
         }),
         ("preferred_verbosity", {
             let is_wider = |it: &Verbosity| it != verbosity && detail(it) >= detail(verbosity);
-            honored.preferred_verbosity.as_ref().is_some_and(is_wider)
+            preferred_verbosity.as_ref().is_some_and(is_wider)
         }),
-        ("languages", is_beyond(honored.languages.as_ref(), languages)),
+        ("languages", is_beyond(languages.as_ref(), asked_languages)),
         (
             "supports_confirmation_reply",
-            claims(honored.supports_confirmation_reply, asked.supports_confirmation_reply),
+            claims(*supports_confirmation_reply, asked.supports_confirmation_reply),
         ),
         (
             "supports_clarification_reply",
-            claims(honored.supports_clarification_reply, asked.supports_clarification_reply),
+            claims(*supports_clarification_reply, asked.supports_clarification_reply),
         ),
-        ("coalesce_boundaries", is_beyond(honored.coalesce_boundaries.as_ref(), boundaries)),
+        ("coalesce_boundaries", is_beyond(coalesce_boundaries.as_ref(), boundaries)),
         ("event_filters", {
             let asked = PassingTypes::of(asked.event_filters.as_ref());
-            honored
-                .event_filters
-                .as_ref()
-                .is_some_and(|it| !PassingTypes::of(Some(it)).is_within(&asked))
+            event_filters.as_ref().is_some_and(|it| !PassingTypes::of(Some(it)).is_within(&asked))
         }),
-        (
-            "supported_conformance_levels",
-            is_beyond(honored.supported_conformance_levels.as_ref(), levels),
-        ),
-        ("supported_extensions", is_beyond(honored.supported_extensions.as_ref(), extensions)),
+        ("supported_conformance_levels", is_beyond(supported_conformance_levels.as_ref(), levels)),
+        ("supported_extensions", is_beyond(supported_extensions.as_ref(), extensions)),
         ("cognitive_load", {
             let is_wider = |it: &CognitiveLoad| it != load && volume(it) >= volume(load);
-            honored.cognitive_load.as_ref().is_some_and(is_wider)
+            cognitive_load.as_ref().is_some_and(is_wider)
         }),
         // If the subscriber stated no pace, any number would be invented.
-        ("pace_wpm", honored.pace_wpm.is_some_and(|pace| pace > asked.pace_wpm.unwrap_or(0))),
+        ("pace_wpm", pace_wpm.is_some_and(|pace| pace > asked.pace_wpm.unwrap_or(0))),
         (
             "accept_signed_manifests_only",
             asked.accept_signed_manifests_only == Some(true)
-                && honored.accept_signed_manifests_only == Some(false),
+                && *accept_signed_manifests_only == Some(false),
         ),
-        (
-            "extension capabilities",
-            honored.other.keys().any(|prefix| !asked.other.contains_key(prefix)),
-        ),
+        ("extension capabilities", other.keys().any(|prefix| !asked.other.contains_key(prefix))),
     ];
     findings.into_iter().filter_map(|(field, is_wider)| is_wider.then_some(field)).collect()
 }

@@ -218,42 +218,58 @@ struct TermsNarrowing<'a, 'n> {
 impl<'a> TermsNarrowing<'a, '_> {
     /// The new terms, derived from the current ones.
     fn narrow(mut self, mut terms: Terms) -> Result<Terms, SubscriptionRefusal<'a>> {
-        let (change, everything) = (self.change, self.everything);
-        if everything || change.max_events_per_second.is_some() {
-            terms.max_events_per_second = self.rate(change.max_events_per_second);
+        // Every field is named, so that a new one does not compile until it is granted here.
+        let Capabilities {
+            max_events_per_second,
+            preferred_verbosity,
+            languages,
+            supports_confirmation_reply,
+            supports_clarification_reply,
+            coalesce_boundaries,
+            event_filters,
+            supported_conformance_levels,
+            supported_extensions,
+            cognitive_load,
+            pace_wpm,
+            accept_signed_manifests_only,
+            // Read by `extension_capabilities` and `own_capabilities`.
+            other: _,
+        } = self.change;
+        let everything = self.everything;
+        if everything || max_events_per_second.is_some() {
+            terms.max_events_per_second = self.rate(*max_events_per_second);
         }
-        if everything || change.languages.is_some() {
-            let asked = change.languages.as_ref().unwrap_or(&terms.languages);
+        if everything || languages.is_some() {
+            let asked = languages.as_ref().unwrap_or(&terms.languages);
             terms.languages = self.languages(asked)?;
         }
-        if let Some(asked) = &change.supported_extensions {
+        if let Some(asked) = supported_extensions {
             terms.extensions = self.extensions(asked);
         }
-        if let Some(boundaries) = &change.coalesce_boundaries {
+        if let Some(boundaries) = coalesce_boundaries {
             terms.boundaries = boundaries.clone();
             terms.boundaries.sort_by_key(coarseness);
             terms.boundaries.dedup();
         }
-        if let Some(filters) = &change.event_filters {
+        if let Some(filters) = event_filters {
             let default = Terms::defaults();
             terms.include = filters.include.clone().unwrap_or(default.include);
             terms.exclude = filters.exclude.clone().unwrap_or(default.exclude);
         }
-        if change.accept_signed_manifests_only == Some(true) && self.offer.signed_manifest.is_none()
-        {
+        if *accept_signed_manifests_only == Some(true) && self.offer.signed_manifest.is_none() {
             return Err(SubscriptionRefusal::Unsigned);
         }
-        keep(&mut terms.signed_only, change.accept_signed_manifests_only);
-        keep(&mut terms.verbosity, change.preferred_verbosity.clone());
-        keep(&mut terms.confirmation_reply, change.supports_confirmation_reply);
-        keep(&mut terms.clarification_reply, change.supports_clarification_reply);
-        if everything || change.supported_conformance_levels.is_some() {
-            let asked = change.supported_conformance_levels.as_ref().unwrap_or(&terms.levels);
+        keep(&mut terms.signed_only, *accept_signed_manifests_only);
+        keep(&mut terms.verbosity, preferred_verbosity.clone());
+        keep(&mut terms.confirmation_reply, *supports_confirmation_reply);
+        keep(&mut terms.clarification_reply, *supports_clarification_reply);
+        if everything || supported_conformance_levels.is_some() {
+            let asked = supported_conformance_levels.as_ref().unwrap_or(&terms.levels);
             terms.levels = self.levels(asked);
         }
         self.drop_levels_of_repliers(&mut terms);
-        keep(&mut terms.cognitive_load, change.cognitive_load.clone());
-        terms.pace_wpm = change.pace_wpm.or(terms.pace_wpm);
+        keep(&mut terms.cognitive_load, cognitive_load.clone());
+        terms.pace_wpm = pace_wpm.or(terms.pace_wpm);
         self.extension_capabilities(&mut terms.other);
         self.own_capabilities(&mut terms);
         Ok(terms)
