@@ -73,7 +73,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use builder::{HubBuilder, StartError, default_offer};
 pub use clock::Clock;
-pub use connections::NewConnection;
+pub use connections::{ConnectionPurpose, NewConnection};
 pub use error::HubError;
 pub use legacy::LegacyAnswer;
 pub(crate) use legacy::MAY_NOT_ANSWER;
@@ -96,7 +96,6 @@ use crate::metrics::Metrics;
 use crate::redact::Redactor;
 use crate::store::Reader;
 use answers::KeyedRequest;
-use connections::ConnectionKind;
 use owner::{EngineOwner, OwnerRequest};
 use status::HubStatus;
 
@@ -386,61 +385,13 @@ impl Hub {
         .await
     }
 
-    /// Delivers a subscription on this connection, from where the subscriber left off.
-    pub async fn stream(
+    /// Takes over a connection.
+    pub async fn attach(
         &self,
         connection: NewConnection,
-        subscription_id: SubscriptionId,
-        last_event_id: Option<EventId>,
+        purpose: ConnectionPurpose,
     ) -> Result<(), HubError> {
-        self.call(move |owner| {
-            if let Some(connection) = owner.connect(connection, ConnectionKind::Stream) {
-                owner.stream(connection, subscription_id, last_event_id);
-            }
-        })
-        .await
-    }
-
-    /// Takes a subscriber's WebSocket (B.2). The subscriber sends its request on it.
-    pub async fn subscriber_socket(&self, connection: NewConnection) -> Result<(), HubError> {
-        self.call(move |owner| {
-            owner.connect(connection, ConnectionKind::Socket);
-        })
-        .await
-    }
-
-    /// Takes an agent's WebSocket.
-    pub async fn agent_socket(&self, connection: NewConnection) -> Result<(), HubError> {
-        self.call(move |owner| {
-            owner.connect(connection, ConnectionKind::Agent);
-        })
-        .await
-    }
-
-    /// Takes a server-sent event stream on the legacy path.
-    pub async fn legacy_stream(
-        &self,
-        connection: NewConnection,
-        last_event_id: Option<EventId>,
-    ) -> Result<(), HubError> {
-        self.call(move |owner| {
-            let principal = Arc::clone(&connection.principal);
-            if let Some(connection) = owner.connect(connection, ConnectionKind::Stream) {
-                owner.legacy_stream(connection, &principal, last_event_id);
-            }
-        })
-        .await
-    }
-
-    /// Takes a WebSocket on the legacy path.
-    pub async fn legacy_socket(&self, connection: NewConnection) -> Result<(), HubError> {
-        self.call(move |owner| {
-            let principal = Arc::clone(&connection.principal);
-            if let Some(connection) = owner.connect(connection, ConnectionKind::LegacySocket) {
-                owner.legacy_begin(connection, &principal, None);
-            }
-        })
-        .await
+        self.call(move |owner| owner.attach(connection, purpose)).await
     }
 
     /// Handles a message that was posted on the legacy path.
@@ -451,21 +402,6 @@ impl Hub {
     ) -> Result<LegacyAnswer, HubError> {
         let who = principal.clone();
         self.call(move |owner| owner.legacy_message(&who, &text)).await
-    }
-
-    /// Closes a WebSocket that its peer may not have, with a close code that the peer can see (B.2.6).
-    pub async fn turn_away(
-        &self,
-        connection: NewConnection,
-        code: u16,
-        reason: String,
-    ) -> Result<(), HubError> {
-        self.call(move |owner| {
-            if let Some(connection) = owner.connect(connection, ConnectionKind::Socket) {
-                owner.close(connection, code, &reason);
-            }
-        })
-        .await
     }
 
     /// All connected principals, each once.

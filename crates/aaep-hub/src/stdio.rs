@@ -20,7 +20,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::access::Principal;
-use crate::hub::{Hub, HubError, MessageOutcome, NewConnection, violations_to_json};
+use crate::hub::{
+    ConnectionPurpose, Hub, HubError, MessageOutcome, NewConnection, violations_to_json,
+};
 
 /// The most lines that wait to be handled.
 const MAX_WAITING_LINES: usize = 16;
@@ -188,7 +190,8 @@ impl<W: AsyncWrite + Unpin> ParentProcess<W> {
                     protocol: Protocol::Framed(Framing::Length),
                     permit: None,
                 };
-                self.hub.subscriber_socket(new).await.map_err(|_| StdioEnd::Stopped)?;
+                let purpose = ConnectionPurpose::SubscriberSocket;
+                self.hub.attach(new, purpose).await.map_err(|_| StdioEnd::Stopped)?;
                 let (reader, writer) = tokio::io::split(end);
                 let messages = Messages::new(reader, Framing::Length, MAX_MESSAGE_BYTES);
                 none.insert(ParentConnection { messages, writer })

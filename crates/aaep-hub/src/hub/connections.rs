@@ -20,7 +20,52 @@ use crate::access::{ConnectionPermit, Principal};
 /// How many unreadable messages a peer may send before its connection ends (B.2.6, code 4004).
 const MAX_MISTAKES: u32 = 16;
 
-/// What a connection is for.
+/// What a new connection is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectionPurpose {
+    /// The server-sent events of a subscription, from where the subscriber left off.
+    Stream {
+        /// The subscription.
+        subscription_id: SubscriptionId,
+        /// The last event that the subscriber received.
+        last_event_id: Option<EventId>,
+    },
+    /// A subscriber's WebSocket (B.2), or a wire like it. The subscriber sends its request on it.
+    SubscriberSocket,
+    /// An agent's WebSocket.
+    AgentSocket,
+    /// Server-sent events on the legacy path (ruling 27).
+    LegacyStream {
+        /// The last event that the subscriber received.
+        last_event_id: Option<EventId>,
+    },
+    /// A WebSocket on the legacy path.
+    LegacySocket,
+    /// A WebSocket that its peer may not have. It ends with a close code that the peer can see (B.2.6).
+    Refused {
+        /// The close code.
+        code: u16,
+        /// The reason, for the peer.
+        reason: String,
+    },
+}
+
+impl ConnectionPurpose {
+    fn kind(&self) -> ConnectionKind {
+        match self {
+            ConnectionPurpose::Stream { .. } | ConnectionPurpose::LegacyStream { .. } => {
+                ConnectionKind::Stream
+            }
+            ConnectionPurpose::SubscriberSocket | ConnectionPurpose::Refused { .. } => {
+                ConnectionKind::Socket
+            }
+            ConnectionPurpose::AgentSocket => ConnectionKind::Agent,
+            ConnectionPurpose::LegacySocket => ConnectionKind::LegacySocket,
+        }
+    }
+}
+
+/// Who speaks on a connection, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionKind {
     /// Server-sent events; the subscriber sends its messages by POST.
@@ -94,7 +139,7 @@ impl EngineOwner {
                     None => self.handle_subscriber_message(connection, &text, *reading),
                 }
                 if is_paused {
-                    self.tell_wire(Command::Resume { connection });
+                    self.tell_connection(connection, Command::Resume { connection });
                 }
             }
             WireInput::Agent { connection, message, is_paused } => {
@@ -103,7 +148,7 @@ impl EngineOwner {
                     None => self.handle_agent_message(connection, message),
                 }
                 if is_paused {
-                    self.tell_agent_wire(Command::Resume { connection });
+                    self.tell_connection(connection, Command::Resume { connection });
                 }
             }
             WireInput::Report(WireReport::Blocked { connection, subscriber }) => {
@@ -146,9 +191,7 @@ impl EngineOwner {
             frame["reply_token"] = token.as_str().into();
         }
         let packet = Arc::new(WirePacket::new("", frame.to_string().into_bytes()));
-        let is_agent =
-            self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
-        let wire = if is_agent { &self.agent_wire } else { &self.wire };
+        let wire = if self.is_agent(connection) { &self.agent_wire } else { &self.wire };
         // If the wire has stopped, there is nobody to tell.
         let _ = wire.send(vec![Command::Send { connection, packet }]);
     }
@@ -234,12 +277,39 @@ impl EngineOwner {
         self.connections.values().map(|it| Arc::clone(&it.principal)).collect()
     }
 
-    /// Takes over a connection. No subscription is attached to it yet.
-    pub(super) fn connect(
-        &mut self,
-        new: NewConnection,
-        kind: ConnectionKind,
-    ) -> Option<ConnectionKey> {
+    /// Takes over a connection.
+    pub(super) fn attach(&mut self, new: NewConnection, purpose: ConnectionPurpose) {
+        let principal = Arc::clone(&new.principal);
+        let Some(connection) = self.connect(new, purpose.kind()) else { return };
+        match purpose {
+            ConnectionPurpose::Stream { subscription_id, last_event_id } => {
+                self.stream(connection, subscription_id, last_event_id);
+            }
+            ConnectionPurpose::LegacyStream { last_event_id } => {
+                self.legacy_stream(connection, &principal, last_event_id);
+            }
+            ConnectionPurpose::LegacySocket => self.legacy_begin(connection, &principal, None),
+            ConnectionPurpose::Refused { code, reason } => self.close(connection, code, &reason),
+            ConnectionPurpose::SubscriberSocket | ConnectionPurpose::AgentSocket => {}
+        }
+    }
+
+    /// Whether an agent speaks on this connection, which therefore is on the agent wire.
+    fn is_agent(&self, connection: ConnectionKey) -> bool {
+        self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent)
+    }
+
+    /// Sends a command to the wire that this connection is on.
+    fn tell_connection(&mut self, connection: ConnectionKey, command: Command) {
+        if self.is_agent(connection) {
+            self.tell_agent_wire(command);
+        } else {
+            self.tell_wire(command);
+        }
+    }
+
+    /// Registers a connection. No subscription is attached to it yet.
+    fn connect(&mut self, new: NewConnection, kind: ConnectionKind) -> Option<ConnectionKey> {
         let NewConnection { principal, socket, read_ahead, protocol, permit } = new;
         let number = self.principal_number(&principal).ok()?;
         let wire = if kind == ConnectionKind::Agent { &self.agent_wire } else { &self.wire };
@@ -257,11 +327,7 @@ impl EngineOwner {
             },
         );
         let add = Command::Add { connection, socket, protocol, read_ahead };
-        if kind == ConnectionKind::Agent {
-            self.tell_agent_wire(add);
-        } else {
-            self.tell_wire(add);
-        }
+        self.tell_connection(connection, add);
         Some(connection)
     }
 
@@ -323,9 +389,7 @@ impl EngineOwner {
     pub(super) fn close(&mut self, connection: ConnectionKey, code: u16, reason: &str) {
         let reason = reason.to_owned();
         let command = Command::Close { connection, code, reason, after_flush: true };
-        let is_agent =
-            self.connections.get(&connection).is_some_and(|it| it.kind == ConnectionKind::Agent);
-        if is_agent { self.tell_agent_wire(command) } else { self.tell_wire(command) }
+        self.tell_connection(connection, command);
     }
 
     /// Sends a message that is not an event on a subscriber's connection.

@@ -29,7 +29,7 @@ use super::ServerApp;
 use super::answer::{self, refusal};
 use super::door::{CarriedCall, ServedConnection};
 use crate::access::{AccessError, Claim, LimitError, Principal, Reserve, Scope};
-use crate::hub::NewConnection;
+use crate::hub::{ConnectionPurpose, NewConnection};
 use health::HubHealth;
 
 /// The service of B.5.1.
@@ -186,7 +186,7 @@ impl Producer for HubProducer {
             protocol,
             permit: Some(permit),
         };
-        let taken = app.hub.subscriber_socket(new).await;
+        let taken = app.hub.attach(new, ConnectionPurpose::SubscriberSocket).await;
         taken.map(|()| end).map_err(|error| Status::unavailable(error.to_string()))
     }
 

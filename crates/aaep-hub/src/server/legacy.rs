@@ -15,7 +15,7 @@ use super::subscribers::{failed, rejection};
 use super::takeover::last_event_header;
 use super::upgrade::{self, SubprotocolRule};
 use crate::access::Principal;
-use crate::hub::{LegacyAnswer, MAY_NOT_ANSWER};
+use crate::hub::{ConnectionPurpose, LegacyAnswer, MAY_NOT_ANSWER};
 
 impl ServerApp {
     /// A stream, or a WebSocket for clients that request one.
@@ -27,19 +27,14 @@ impl ServerApp {
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         if upgrade::is_websocket(request.headers()) {
             let subprotocol = SubprotocolRule::Optional(SUBPROTOCOL);
-            return self.upgrade(
-                request,
-                subprotocol,
-                principal,
-                connection,
-                |hub, new| async move { hub.legacy_socket(new).await },
-            );
+            let purpose = ConnectionPurpose::LegacySocket;
+            return self.upgrade(request, subprotocol, principal, connection, purpose);
         }
         // A value that is not an event id cannot be resumed from; the stream then begins now.
-        let last = last_event_header(request.headers()).and_then(|it| EventId::parse(it).ok());
-        self.stream(&request, false, principal, connection, |hub, new| async move {
-            hub.legacy_stream(new, last).await
-        })
+        let last_event_id =
+            last_event_header(request.headers()).and_then(|it| EventId::parse(it).ok());
+        let purpose = ConnectionPurpose::LegacyStream { last_event_id };
+        self.stream(&request, false, principal, connection, purpose)
     }
 
     /// Any message of a subscriber. Every well-formed message is accepted; its effects appear on the stream.

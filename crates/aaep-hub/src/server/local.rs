@@ -20,7 +20,7 @@ use super::connection::requests;
 use super::door::ServedConnection;
 use super::stop::StopSignal;
 use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Reserve, Scope};
-use crate::hub::{HubError, NewConnection};
+use crate::hub::{ConnectionPurpose, HubError, NewConnection};
 
 /// Accepts connections until the hub stops.
 pub(super) async fn accept(app: Arc<ServerApp>, door: LocalDoor, mut stop: StopSignal) {
@@ -122,7 +122,10 @@ async fn listen(
     };
     let outcome = match authenticated {
         Ok(principal) => match permit.belongs_to(claim(&principal, program), now.monotonic_us) {
-            Ok(()) => app.hub.subscriber_socket(connection(principal, permit)).await,
+            Ok(()) => {
+                let new = connection(principal, permit);
+                app.hub.attach(new, ConnectionPurpose::SubscriberSocket).await
+            }
             Err(limit) => {
                 let reason = limit.to_string();
                 refuse(app, connection(Principal::nobody(), permit), 1013, reason).await
@@ -155,7 +158,7 @@ async fn refuse(
         .as_mut()
         .map_or(Ok(()), |permit| permit.belongs_to(Claim::of(&nobody.id), now.monotonic_us));
     match claimed {
-        Ok(()) => app.hub.turn_away(connection, code, reason).await,
+        Ok(()) => app.hub.attach(connection, ConnectionPurpose::Refused { code, reason }).await,
         Err(_) => Ok(()),
     }
 }

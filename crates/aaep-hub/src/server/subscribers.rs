@@ -16,7 +16,7 @@ use super::door::ServedConnection;
 use super::query;
 use super::takeover::last_event_header;
 use crate::access::{AccessError, Principal, SecretPath, path_for_secret};
-use crate::hub::{HubError, MessageOutcome, SubscriberMessage, read_subscriber};
+use crate::hub::{ConnectionPurpose, HubError, MessageOutcome, SubscriberMessage, read_subscriber};
 
 /// When to try again if the hub has a problem.
 const RETRY_AFTER_SECONDS: u64 = 5;
@@ -74,9 +74,8 @@ impl ServerApp {
         if !known.map_err(|error| failed(&error))? {
             return Ok(no_such_subscription());
         }
-        self.stream(request, true, principal, connection, |hub, new| async move {
-            hub.stream(new, subscription_id, last_event_id).await
-        })
+        let purpose = ConnectionPurpose::Stream { subscription_id, last_event_id };
+        self.stream(request, true, principal, connection, purpose)
     }
 
     /// Handles a message from a subscriber (B.1.4).

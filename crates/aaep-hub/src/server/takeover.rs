@@ -1,6 +1,5 @@
 //! Hands a connection over to the hub's wires: the response is sent, and then the socket is theirs.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use aaep_transport::packet::Protocol;
@@ -15,7 +14,7 @@ use super::door::ServedConnection;
 use super::route::RequestRoute;
 use super::upgrade::{self, SubprotocolRule};
 use crate::access::{AccessError, Principal};
-use crate::hub::{Hub, HubError, NewConnection};
+use crate::hub::{ConnectionPurpose, HubError, NewConnection};
 
 pub(super) const AGENT_SUBPROTOCOL: &str = "aaep.agent.v1";
 
@@ -36,9 +35,8 @@ impl ServerApp {
         request: Request<Incoming>,
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         let subprotocol = SubprotocolRule::Required(SUBPROTOCOL);
-        self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
-            hub.subscriber_socket(new).await
-        })
+        let purpose = ConnectionPurpose::SubscriberSocket;
+        self.upgrade(request, subprotocol, principal, connection, purpose)
     }
 
     /// An agent's WebSocket.
@@ -49,9 +47,7 @@ impl ServerApp {
         request: Request<Incoming>,
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         let subprotocol = SubprotocolRule::Required(AGENT_SUBPROTOCOL);
-        self.upgrade(request, subprotocol, principal, connection, |hub, new| async move {
-            hub.agent_socket(new).await
-        })
+        self.upgrade(request, subprotocol, principal, connection, ConnectionPurpose::AgentSocket)
     }
 
     /// Refuses a WebSocket with a close code, which is all that a page in a browser can see. Other requests
@@ -74,28 +70,22 @@ impl ServerApp {
         if connection.belongs_to_nobody(self.hub.clock().now()).is_err() {
             return answer::no_access(error);
         }
-        let code = close_code(error);
-        let reason = error.public_message();
+        let (code, reason) = (close_code(error), error.public_message());
+        let purpose = ConnectionPurpose::Refused { code, reason };
         let nobody = Arc::new(Principal::nobody());
-        self.upgrade(request, subprotocol, nobody, connection, move |hub, new| async move {
-            hub.turn_away(new, code, reason).await
-        })
-        .unwrap_or_else(|_| answer::no_access(error))
+        self.upgrade(request, subprotocol, nobody, connection, purpose)
+            .unwrap_or_else(|_| answer::no_access(error))
     }
 
     /// Answers a request for a WebSocket and hands the socket over.
-    pub(super) fn upgrade<F, W>(
+    pub(super) fn upgrade(
         &self,
         request: Request<Incoming>,
         subprotocol: SubprotocolRule,
         principal: Arc<Principal>,
         connection: &ServedConnection,
-        hand_over: F,
-    ) -> Result<HttpResponse, Box<HttpResponse>>
-    where
-        F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
-        W: Future<Output = Result<(), HubError>> + Send,
-    {
+        purpose: ConnectionPurpose,
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         let answer = upgrade::websocket(&request, subprotocol)?;
         let (hub, permit) = (self.hub.clone(), connection.take_permit());
         tokio::spawn(async move {
@@ -112,24 +102,20 @@ impl ServerApp {
             };
             let protocol = Protocol::WebSocket;
             let new = NewConnection { principal, socket, read_ahead, protocol, permit };
-            log_failure(hand_over(hub, new).await);
+            log_failure(hub.attach(new, purpose).await);
         });
         Ok(answer)
     }
 
     /// Answers a request for a stream and hands the socket over. HEAD gets only the head.
-    pub(super) fn stream<F, W>(
+    pub(super) fn stream(
         &self,
         request: &Request<Incoming>,
         is_named: bool,
         principal: Arc<Principal>,
         connection: &ServedConnection,
-        hand_over: F,
-    ) -> Result<HttpResponse, Box<HttpResponse>>
-    where
-        F: FnOnce(Hub, NewConnection) -> W + Send + 'static,
-        W: Future<Output = Result<(), HubError>> + Send,
-    {
+        purpose: ConnectionPurpose,
+    ) -> Result<HttpResponse, Box<HttpResponse>> {
         if request.method() == Method::HEAD {
             return Ok(upgrade::stream(ResponseBody::Whole(None)));
         }
@@ -143,7 +129,7 @@ impl ServerApp {
             let protocol = upgrade::protocol(&loot, is_named);
             let (socket, read_ahead) = (loot.socket, loot.read_ahead);
             let new = NewConnection { principal, socket, read_ahead, protocol, permit };
-            log_failure(hand_over(hub, new).await);
+            log_failure(hub.attach(new, purpose).await);
         });
         Ok(upgrade::stream(ResponseBody::Stream(body)))
     }

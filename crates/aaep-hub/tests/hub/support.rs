@@ -11,7 +11,7 @@ use aaep::handshake::SubscriptionRequest;
 use aaep::{Message, Mode, Object, ReplyToken, SubscriptionId};
 use aaep_engine::terms::Door;
 use aaep_hub::access::{Principal, Roster};
-use aaep_hub::hub::{Hub, MessageOutcome, NewConnection, Published, Refused};
+use aaep_hub::hub::{ConnectionPurpose, Hub, MessageOutcome, NewConnection, Published, Refused};
 use aaep_transport::Protocol;
 use aaep_transport::wire::Socket;
 use serde_json::{Value, json};
@@ -189,13 +189,17 @@ impl Stream {
     pub(crate) async fn open(hub: &Hub, id: &SubscriptionId, last: Option<&str>) -> Self {
         let (client, connection) = pair(&me(), Protocol::SsePlain { named: true });
         let last = last.map(|last| aaep::EventId::parse(last).expect("an id"));
-        hub.stream(connection, id.clone(), last).await.expect("streamed");
+        let purpose =
+            ConnectionPurpose::Stream { subscription_id: id.clone(), last_event_id: last };
+        hub.attach(connection, purpose).await.expect("streamed");
         Stream { lines: BufReader::new(client), last_id: None }
     }
 
     pub(crate) async fn legacy(hub: &Hub) -> Self {
         let (client, connection) = pair(&me(), Protocol::SsePlain { named: false });
-        hub.legacy_stream(connection, None).await.expect("streamed");
+        hub.attach(connection, ConnectionPurpose::LegacyStream { last_event_id: None })
+            .await
+            .expect("streamed");
         Stream { lines: BufReader::new(client), last_id: None }
     }
 
@@ -241,19 +245,19 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) async fn subscriber(hub: &Hub) -> Self {
         let (client, connection) = pair(&me(), Protocol::WebSocket);
-        hub.subscriber_socket(connection).await.expect("connected");
+        hub.attach(connection, ConnectionPurpose::SubscriberSocket).await.expect("connected");
         Peer::new(client)
     }
 
     pub(crate) async fn agent(hub: &Hub) -> Self {
         let (client, connection) = pair(&me(), Protocol::WebSocket);
-        hub.agent_socket(connection).await.expect("connected");
+        hub.attach(connection, ConnectionPurpose::AgentSocket).await.expect("connected");
         Peer::new(client)
     }
 
     pub(crate) async fn legacy(hub: &Hub) -> Self {
         let (client, connection) = pair(&me(), Protocol::WebSocket);
-        hub.legacy_socket(connection).await.expect("connected");
+        hub.attach(connection, ConnectionPurpose::LegacySocket).await.expect("connected");
         Peer::new(client)
     }
 
