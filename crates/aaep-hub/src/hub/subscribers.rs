@@ -46,21 +46,24 @@ pub enum MessageOutcome {
 }
 
 impl MessageOutcome {
-    /// Why the message was refused, as a code and a sentence; `None` if it was taken.
+    /// Why the message was refused, as a code and a sentence that fit every wire; `None` if it was taken.
     pub fn refusal(&self) -> Option<(&'static str, String)> {
         let (error, why) = match self {
             MessageOutcome::NotInstructed(why) => return Some(("not_accepted", why.to_string())),
             MessageOutcome::NotCounted => (
                 "invalid_token",
-                "The reply does not count: no open question of yours has this token, or your clock is ahead.",
+                "The reply does not count. Listen for how the question was settled. If it is still open, the clock of \
+                 this machine may be wrong.",
             ),
             MessageOutcome::NoSuchSubscription => (
                 "no_such_subscription",
-                "There is no such subscription. Send a subscription.request.",
+                "You have no such subscription. Subscribe again with a subscription.request.",
             ),
-            MessageOutcome::NotForHere => {
-                ("not_for_here", "Subscribers send subscription requests, replies and closes here.")
-            }
+            MessageOutcome::NotForHere => (
+                "not_for_here",
+                "This message is not one that is sent here. Over HTTP, events of agents go to /aaep/v1/publish, and \
+                 subscription.request goes to /aaep/v1/subscriptions.",
+            ),
             MessageOutcome::Counted
             | MessageOutcome::Accepted(_)
             | MessageOutcome::Rejected(_)

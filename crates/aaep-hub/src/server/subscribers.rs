@@ -94,30 +94,14 @@ impl ServerApp {
             SubscriberMessage::Malformed(wrong) => return Err(not_valid(&wrong)),
         };
         let told = self.hub.tell(principal, message).await.map_err(|error| failed(&error))?;
-        Ok(match told {
-            MessageOutcome::Counted | MessageOutcome::Closed => answer::done(),
-            MessageOutcome::NotCounted => answer::refusal(
-                StatusCode::BAD_REQUEST,
-                "invalid_token",
-                "The reply does not count. Listen for how the question was settled. If it is still open, the clock of \
-                 this machine may be wrong.",
-            ),
+        Ok(refusal(&told).unwrap_or_else(|| match told {
             MessageOutcome::Accepted(message) => answer::json(StatusCode::OK, &message),
             MessageOutcome::Rejected(message) => answer::json(StatusCode::OK, &message),
-            MessageOutcome::NoSuchSubscription => no_such_subscription(),
             MessageOutcome::Instructed(session_id) => {
                 answer::json(StatusCode::ACCEPTED, &json!({ "session_id": session_id }))
             }
-            MessageOutcome::NotInstructed(why) => {
-                answer::refusal(StatusCode::CONFLICT, "not_accepted", &why.to_string())
-            }
-            MessageOutcome::NotForHere => answer::refusal(
-                StatusCode::BAD_REQUEST,
-                "not_for_here",
-                "This message is not one that is sent here. Events of agents go to /aaep/v1/publish, \
-                 and subscription.request goes to /aaep/v1/subscriptions.",
-            ),
-        })
+            _ => answer::done(),
+        }))
     }
 
     /// The agents that accept instructions.
@@ -230,9 +214,43 @@ fn wrong(message: &str) -> Box<HttpResponse> {
 }
 
 fn no_such_subscription() -> HttpResponse {
-    answer::refusal(
-        StatusCode::NOT_FOUND,
-        "no_such_subscription",
-        "You have no such subscription. Subscribe again with POST /aaep/v1/subscriptions.",
-    )
+    refusal(&MessageOutcome::NoSuchSubscription).unwrap_or_else(answer::not_found)
+}
+
+/// The response for a message that was refused, in the same words as on a socket.
+fn refusal(told: &MessageOutcome) -> Option<HttpResponse> {
+    let (code, why) = told.refusal()?;
+    let status = match told {
+        MessageOutcome::NoSuchSubscription => StatusCode::NOT_FOUND,
+        MessageOutcome::NotInstructed(_) => StatusCode::CONFLICT,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Some(answer::refusal(status, code, &why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::NotInstructed;
+    use crate::server::answer::ResponseBody;
+
+    #[test]
+    fn http_refuses_a_message_in_the_same_words_as_a_socket() {
+        for (told, status) in [
+            (MessageOutcome::NotCounted, 400),
+            (MessageOutcome::NotForHere, 400),
+            (MessageOutcome::NoSuchSubscription, 404),
+            (MessageOutcome::NotInstructed(NotInstructed::NotAllowed), 409),
+        ] {
+            let (code, why) = told.refusal().expect("a refusal");
+            let response = refusal(&told).expect("a refusal");
+            assert_eq!(response.status(), status, "{told:?}");
+            let ResponseBody::Whole(Some(body)) = response.into_body() else { panic!("a body") };
+            let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!(body, json!({ "error": code, "message": why }));
+        }
+        for told in [MessageOutcome::Counted, MessageOutcome::Closed] {
+            assert!(refusal(&told).is_none(), "{told:?}");
+        }
+    }
 }
