@@ -26,6 +26,7 @@ use aaep::{
 
 pub use audience::AudienceKey;
 pub use comparison::wider_than;
+pub(crate) use negotiation::restore;
 pub use negotiation::{negotiate, reject_at, reject_malformed, renegotiate};
 pub use rejection::RETRY_AFTER_SECONDS;
 

@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Message, Mode, read};
+    use crate::{Message, Mode, read, read_capabilities};
 
     fn wishes(capabilities: &serde_json::Value) -> Capabilities {
         let text = json!({
@@ -135,6 +135,25 @@ mod tests {
         match read(text.to_string().as_bytes(), Mode::Strict).message {
             Some(Message::SubscriptionRequest(request)) => request.capabilities,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn capabilities_that_stand_alone_are_read_as_strictly_as_in_a_request() {
+        let alone = |stored: &serde_json::Value| read_capabilities(stored.as_object()?);
+        for stored in [
+            json!({}),
+            json!({ "max_events_per_second": 5, "languages": ["yo"], "medai": { "kind": [1] } }),
+        ] {
+            assert_eq!(alone(&stored), Some(wishes(&stored)), "{stored}");
+        }
+        for wrong in [
+            json!({ "max_events_per_second": "5" }),
+            json!({ "preferred_verbosity": "somehow" }),
+            json!({ "languages": ["not a tag"] }),
+            json!([]),
+        ] {
+            assert_eq!(alone(&wrong), None, "{wrong}");
         }
     }
 

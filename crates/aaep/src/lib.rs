@@ -40,7 +40,9 @@ pub use form::{
 pub use json::{MAX_BYTES, MAX_DEPTH, MAX_SAFE_INTEGER};
 pub use language::LanguageTag;
 pub use manifest::Manifest;
-pub use message::{MAX_MESSAGE_BYTES, Message, Reading, check, read, read_object, validate};
+pub use message::{
+    MAX_MESSAGE_BYTES, Message, Reading, check, read, read_capabilities, read_object, validate,
+};
 pub use object::Unrecognized;
 pub use read::{MAX_VIOLATIONS, Mode, Object};
 pub use schema::{BEYOND_SCHEMA, SchemaFile, bundled_schemas, schemas};

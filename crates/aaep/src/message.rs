@@ -1,6 +1,7 @@
 //! Reads any message: bytes go in, a typed message and a list of everything that is wrong come out
 //! (§3.9).
 
+use crate::capabilities::Capabilities;
 use crate::event::Event;
 use crate::event_type::{CoreType, EventType};
 use crate::extension::{
@@ -159,6 +160,18 @@ pub fn read_object(object: &Object, mode: Mode) -> Reading {
         Ok(document) => read_document(&document, bytes, mode),
         Err(violation) => Reading { message: None, violations: vec![violation], event_id: None },
     }
+}
+
+/// Reads capabilities that stand alone, as strictly as in a request. Returns `None` if anything is
+/// wrong with them.
+pub fn read_capabilities(object: &Object) -> Option<Capabilities> {
+    let bytes = length(object);
+    let document = JsonDocument::of(object, bytes).ok()?;
+    let mut reader = MessageReader::new(Mode::Strict);
+    let capabilities = Capabilities::read(document.root(), &ANY, &mut reader);
+    check_text(&document, bytes, &mut reader);
+    let is_note = |violation: &Violation| violation.severity == Severity::Note;
+    capabilities.filter(|_| reader.violations().iter().all(is_note))
 }
 
 /// How many bytes an object takes as text on one line.

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::extension::{AskOutcome, DecidedBy, Delivery};
-use aaep::handshake::SubscriptionRequest;
-use aaep::{Event, Object, Payload, ReplyToken, SessionId};
+use aaep::{Event, Payload, ReplyToken, SessionId};
 
 use super::asks::AskSettlement;
 use super::subscribers::NewSubscriber;
@@ -24,7 +23,7 @@ use crate::clock::Now;
 use crate::ids::IdGenerator;
 use crate::io::{AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Subscription};
 use crate::order::{Grant, GrantedBy, SessionOrder};
-use crate::terms::{self, Door};
+use crate::terms;
 
 /// One piece of what was stored of the sessions.
 #[derive(Debug, Clone)]
@@ -235,29 +234,14 @@ impl Engine {
             former_id,
             in_order_after,
         } = subscription;
-        let request = SubscriptionRequest {
-            aaep_version,
-            // The original id is not stored, and makes no difference to the terms.
-            subscriber_id: "recovered".to_owned(),
-            subscriber_name: None,
-            subscriber_version: None,
-            subscriber_manifest_uri: None,
-            correlation_id: None,
-            capabilities: asked,
-            extensions: None,
-            other: Object::new(),
-        };
         let id = subscription_id.clone();
         let active = self.subscriptions.len();
-        match terms::negotiate(&self.config.offer, Door::Open, active, &request, id.clone()) {
+        match terms::restore(&self.config.offer, active, &aaep_version, &asked) {
             // The offer may have changed.
-            Err(_) => out.push(Output::Forget { subscription_id }),
-            Ok((_, granted)) => {
-                let agreed = self.share_terms(SubscriptionTerms::new(
-                    request.capabilities,
-                    granted,
-                    hears.clone(),
-                ));
+            None => out.push(Output::Forget { subscription_id }),
+            Some(granted) => {
+                let agreed =
+                    self.share_terms(SubscriptionTerms::new(asked, granted, hears.clone()));
                 let next = self.next_order;
                 let newcomer = NewSubscriber { principal, may_reply, hears };
                 let subscriber = self.add(id, &newcomer, agreed, next);

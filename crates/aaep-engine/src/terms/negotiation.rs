@@ -86,19 +86,41 @@ fn grant<'a>(
     let version = choose_version(&offer.versions, &request.aaep_version)?;
     refuse_malformed(aaep::check(request))?;
     let asked = &request.capabilities;
-    refuse_bad_prefixes(offer, asked.supported_extensions.as_deref(), &asked.other)?;
     let mut notes = Vec::new();
     if version.cmp_release(&request.aaep_version).is_lt() {
         notes.push(format!("AAEP {version} is spoken, the newest version that is known here."));
     }
-    let fresh = Terms { version, ..Terms::defaults() };
-    let terms = TermsNarrowing { offer, change: asked, everything: true, notes: &mut notes }
-        .narrow(fresh)?;
+    let terms = fresh_terms(offer, version, asked, &mut notes)?;
     let accepted = accept(offer, id, &terms, asked, &notes)?;
     if active >= offer.max_concurrent_subscriptions {
         return Err(SubscriptionRefusal::Full);
     }
     Ok((accepted, terms))
+}
+
+/// The terms for a subscription that was granted before and stored, under the offer of today. `None`
+/// if it is not granted any more. `active` is the number of subscriptions without this one.
+pub(crate) fn restore(
+    offer: &Offer,
+    active: usize,
+    version: &Version,
+    asked: &Capabilities,
+) -> Option<Terms> {
+    let version = choose_version(&offer.versions, version).ok()?;
+    let terms = fresh_terms(offer, version, asked, &mut Vec::new()).ok()?;
+    (active < offer.max_concurrent_subscriptions).then_some(terms)
+}
+
+/// The terms for someone who requests these capabilities and has no terms yet.
+fn fresh_terms<'a>(
+    offer: &'a Offer,
+    version: Version,
+    asked: &'a Capabilities,
+    notes: &mut Vec<String>,
+) -> Result<Terms, SubscriptionRefusal<'a>> {
+    refuse_bad_prefixes(offer, asked.supported_extensions.as_deref(), &asked.other)?;
+    let fresh = Terms { version, ..Terms::defaults() };
+    TermsNarrowing { offer, change: asked, everything: true, notes }.narrow(fresh)
 }
 
 fn regrant<'a>(

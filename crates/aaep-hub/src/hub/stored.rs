@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
+use aaep::{EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
 use aaep_engine::{
     AgentTags, AskTimeRecord, Author, Engine, EngineConfig, HearingScope, Now, Output,
     PrincipalNumber, Record, RecoveredState, Replayed, Subscription,
@@ -55,7 +55,7 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
         may_reply: stored.may_reply,
         hears,
         aaep_version: Version::parse(terms.get("aaep_version")?.as_str()?).ok()?,
-        asked: capabilities(terms.get("asked")?)?,
+        asked: aaep::read_capabilities(terms.get("asked")?.as_object()?)?,
         former_id: match terms.get("former_id")? {
             Value::Null => None,
             id => Some(SubscriptionId::parse(id.as_str()?).ok()?),
@@ -65,20 +65,6 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
             event_id => Some(EventId::parse(event_id.as_str()?).ok()?),
         },
     })
-}
-
-/// Reads capabilities as part of a request, which is how they arrived.
-fn capabilities(asked: &Value) -> Option<Capabilities> {
-    let request = json!({
-        "type": "subscription.request",
-        "aaep_version": "1.0.0",
-        "subscriber_id": "stored",
-        "capabilities": asked,
-    });
-    match aaep::read(request.to_string().as_bytes(), Mode::Strict).message? {
-        Message::SubscriptionRequest(request) => Some(request.capabilities),
-        _ => None,
-    }
 }
 
 /// Everything from the store, in the form that the engine and the owner continue with.
