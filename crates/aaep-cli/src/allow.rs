@@ -139,8 +139,7 @@ fn origin(hub: &str) -> Result<String, CommandFailure> {
         Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place))
             if place.is_loopback() =>
         {
-            let scheme = if place.is_tls() { "https" } else { "http" };
-            Ok(format!("{scheme}://{}", place.authority()))
+            Ok(place.origin())
         }
         // The person's own hub, reached by its socket, also listens on its usual port unless another was given.
         Ok(Target::Unix(_)) => Ok(DEFAULT_HUB.to_owned()),

@@ -1,31 +1,25 @@
-//! A small HTTP/1.1 client for talking to a hub: one request and one answer per connection.
+//! Requests to a hub, for commands that wait for one answer: they block, and their whole exchange has one time limit.
 //!
-//! It blocks and starts no runtime, because hooks of agents run it and every millisecond counts. Answers are bounded
-//! in size and time. Plain HTTP never leaves this machine (ruling 28).
-
-mod answer;
+//! Each request has a small runtime of its own on this thread. Hooks of agents run these commands, and every
+//! millisecond counts (`docs/decisions/one-http-client.md`). Plain HTTP never leaves this machine (ruling 28).
 
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-#[cfg(unix)]
-use std::os::unix::net::UnixStream;
+use std::io;
 #[cfg(unix)]
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use aaep_trust::fetch::HttpAddress;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use aaep_http::{
+    AnswerBody, CallAnswer, CallConnection, CallError, CallOptions, HttpAddress, HttpCall,
+    HttpCaller, is_token,
+};
+use hyper::Method;
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, timeout_at};
 
-pub(crate) use answer::{BodyPieces, HubAnswer};
-
-/// How long connecting to one of several addresses of a host may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How many addresses of a host are tried.
-const MAX_ADDRESSES: usize = 8;
+/// The largest body of an answer that is read as a whole, in bytes.
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HubRequest<'r> {
@@ -36,6 +30,24 @@ pub(crate) struct HubRequest<'r> {
     pub(crate) body: Option<(&'static str, &'r [u8])>,
     /// How long the whole exchange may take.
     pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HubAnswer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl HubAnswer {
+    /// The body, if it is valid JSON.
+    pub(crate) fn json(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// Whether the request succeeded.
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
 }
 
 /// Why there is no answer.
@@ -58,6 +70,44 @@ impl NoAnswer {
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, NoAnswer::NotReached(_) | NoAnswer::CutOff(_))
     }
+
+    fn too_slow() -> Self {
+        NoAnswer::CutOff(io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl From<CallError> for NoAnswer {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Lookup(error) | CallError::Connect(error) => NoAnswer::NotReached(error),
+            CallError::NoAddress => {
+                NoAnswer::NotReached(io::Error::new(io::ErrorKind::NotFound, "no such host"))
+            }
+            CallError::TooSlowToConnect => NoAnswer::NotReached(io::ErrorKind::TimedOut.into()),
+            CallError::TooSlowToAnswer => NoAnswer::too_slow(),
+            CallError::PlainHttp => NoAnswer::PlainHttp,
+            CallError::Tls(_) | CallError::NoRoots => NoAnswer::Tls(error.to_string()),
+            CallError::CutOff(error) => NoAnswer::CutOff(io_error(&error)),
+            CallError::NotHttp(_) => NoAnswer::NotHttp("what answers there does not speak HTTP"),
+            CallError::Strange(why) => NoAnswer::NotHttp(why),
+            CallError::TooLarge => NoAnswer::NotHttp("the answer is larger than is taken"),
+            CallError::Token | CallError::Request => {
+                NoAnswer::NotHttp("the request cannot be written in HTTP")
+            }
+        }
+    }
+}
+
+/// Why a connection broke, as the operating system says it.
+fn io_error(error: &hyper::Error) -> io::Error {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(it) = cause {
+        if let Some(broken) = it.downcast_ref::<io::Error>() {
+            return broken.kind().into();
+        }
+        cause = it.source();
+    }
+    io::ErrorKind::UnexpectedEof.into()
 }
 
 impl fmt::Display for NoAnswer {
@@ -74,218 +124,143 @@ impl fmt::Display for NoAnswer {
 }
 
 /// A client for one server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HubClient {
-    server: ServerAddress,
+    address: HttpAddress,
+    /// The server's socket on this machine, if it is reached by that.
+    #[cfg(unix)]
+    socket: Option<PathBuf>,
     /// The secret for `Authorization: Bearer`. Visible ASCII only.
     token: Option<String>,
 }
 
-#[derive(Debug, Clone)]
-enum ServerAddress {
-    Net(HttpAddress),
-    /// A socket on this machine.
-    #[cfg(unix)]
-    Local(PathBuf),
+impl fmt::Debug for HubClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token is a secret.
+        f.debug_struct("HubClient").field("origin", &self.origin()).finish_non_exhaustive()
+    }
 }
 
 impl HubClient {
     /// A client for the server at this address. A token that is not visible ASCII is ignored.
     pub(crate) fn new(address: HttpAddress, token: Option<String>) -> Self {
-        HubClient { server: ServerAddress::Net(address), token: token.filter(|it| is_token(it)) }
+        HubClient {
+            address,
+            #[cfg(unix)]
+            socket: None,
+            token: token.filter(|it| is_token(it)),
+        }
     }
 
     /// A client for the server on a local socket.
     #[cfg(unix)]
     pub(crate) fn local(path: PathBuf, token: Option<String>) -> Self {
-        HubClient { server: ServerAddress::Local(path), token: token.filter(|it| is_token(it)) }
+        let address = HttpAddress::parse("http://localhost").expect("a constant of the right form");
+        HubClient { socket: Some(path), ..HubClient::new(address, token) }
     }
 
     /// The server's address, for people.
     pub(crate) fn origin(&self) -> String {
-        match &self.server {
-            ServerAddress::Net(address) => address.origin(),
-            #[cfg(unix)]
-            ServerAddress::Local(path) => format!("unix:{}", path.display()),
+        #[cfg(unix)]
+        if let Some(path) = &self.socket {
+            return format!("unix:{}", path.display());
         }
+        self.address.origin()
     }
 
     /// Sends a request and reads the whole answer.
     pub(crate) fn send(&self, request: &HubRequest<'_>) -> Result<HubAnswer, NoAnswer> {
-        let mut stream = self.open(request.timeout)?;
-        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
-        match answer::read(&mut stream) {
-            // A server that refuses the body early still answers.
-            Err(NoAnswer::CutOff(error)) => Err(NoAnswer::CutOff(sent.err().unwrap_or(error))),
-            other => other,
-        }
+        let until = Instant::now() + request.timeout;
+        let runtime = runtime()?;
+        let answer = runtime.block_on(async {
+            let exchange = async {
+                let answer = self.call(request).await?;
+                let status = answer.response.status().as_u16();
+                Ok(HubAnswer { status, body: answer.body().whole(MAX_BODY_BYTES).await? })
+            };
+            timeout_at(until, exchange).await.unwrap_or_else(|_| Err(NoAnswer::too_slow()))
+        });
+        // A name lookup that never ends must not block the program.
+        runtime.shutdown_background();
+        answer
     }
 
     /// Sends a request whose answer is read piece by piece.
     pub(crate) fn stream(&self, request: &HubRequest<'_>) -> Result<BodyPieces, NoAnswer> {
-        let mut stream = self.open(request.timeout)?;
-        let sent = stream.write_all(&self.text_of(request)).and_then(|()| stream.flush());
-        sent.map_err(NoAnswer::CutOff)?;
-        BodyPieces::read(stream)
+        let until = Instant::now() + request.timeout;
+        let runtime = runtime()?;
+        let answer = runtime.block_on(async {
+            let answer = timeout_at(until, self.call(request)).await;
+            answer.unwrap_or_else(|_| Err(NoAnswer::too_slow()))
+        })?;
+        let status = answer.response.status().as_u16();
+        Ok(BodyPieces { status, body: answer.body(), until, runtime })
     }
 
-    fn open(&self, timeout: Duration) -> Result<Box<dyn HubStream>, NoAnswer> {
-        let until = Instant::now() + timeout;
-        let address = match &self.server {
-            ServerAddress::Net(address) => address,
-            #[cfg(unix)]
-            ServerAddress::Local(path) => {
-                let stream = UnixStream::connect(path).map_err(NoAnswer::NotReached)?;
-                return Ok(Box::new(TimedStream { stream, until }));
-            }
+    async fn call(&self, request: &HubRequest<'_>) -> Result<CallAnswer, NoAnswer> {
+        let options = CallOptions {
+            bearer: self.token.clone(),
+            connect_timeout: request.timeout,
+            answer_timeout: request.timeout,
+            ..CallOptions::default()
         };
-        let stream = TimedStream { stream: connect(address, until)?, until };
-        if !address.is_https() {
-            return Ok(Box::new(stream));
-        }
-        let name = ServerName::try_from(address.host().to_owned())
-            .map_err(|_| NoAnswer::Tls("the host has no name to check".to_owned()))?;
-        let connection = ClientConnection::new(tls()?, name)
-            .map_err(|error| NoAnswer::Tls(error.to_string()))?;
-        Ok(Box::new(StreamOwned::new(connection, stream)))
-    }
-
-    /// The encoded request, in one piece so that it fits into one packet if possible.
-    fn text_of(&self, request: &HubRequest<'_>) -> Vec<u8> {
-        let (prefix, host) = match &self.server {
-            ServerAddress::Net(address) => (address.path(), address.authority()),
-            #[cfg(unix)]
-            ServerAddress::Local(_) => ("", "localhost".to_owned()),
-        };
-        let prefix = prefix.split('?').next().unwrap_or_default();
-        let mut head = format!(
-            "{} {}{} HTTP/1.1\r\nhost: {}\r\nuser-agent: aaep/{}\r\naccept: application/json\r\n\
-             accept-encoding: identity\r\nconnection: close\r\n",
-            request.method,
-            prefix.trim_end_matches('/'),
-            request.path,
-            host,
-            env!("CARGO_PKG_VERSION"),
-        );
-        if let Some(token) = &self.token {
-            head.extend(["authorization: Bearer ", token, "\r\n"]);
-        }
-        if let Some((content_type, body)) = request.body {
-            let length = body.len().to_string();
-            head.extend(["content-type: ", content_type, "\r\ncontent-length: ", &length, "\r\n"]);
-        } else if request.method != "GET" {
-            head.push_str("content-length: 0\r\n");
-        }
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
-        bytes.extend_from_slice(request.body.map_or(&[], |(_, body)| body));
-        bytes
-    }
-}
-
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-fn connect(address: &HttpAddress, until: Instant) -> Result<TcpStream, NoAnswer> {
-    if !address.is_https() && !address.is_loopback() {
-        return Err(NoAnswer::PlainHttp);
-    }
-    let found = (address.host(), address.port()).to_socket_addrs();
-    let peers = found.map_err(NoAnswer::NotReached)?;
-    // A host called localhost that resolves elsewhere gets nothing in plain text.
-    let may_call = |peer: &SocketAddr| address.is_https() || peer.ip().is_loopback();
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
-    for peer in peers.filter(may_call).take(MAX_ADDRESSES) {
-        let left = until.saturating_duration_since(Instant::now()).min(CONNECT_TIMEOUT);
-        match TcpStream::connect_timeout(&peer, left.max(Duration::from_millis(1))) {
-            Ok(stream) => {
-                stream.set_nodelay(true).map_err(NoAnswer::NotReached)?;
-                return Ok(stream);
+        let caller = HttpCaller::new(&self.address, options)?;
+        #[cfg(unix)]
+        let on = match &self.socket {
+            Some(path) => {
+                let stream = tokio::net::UnixStream::connect(path).await;
+                Some(CallConnection::over(stream.map_err(NoAnswer::NotReached)?).await?)
             }
-            Err(error) => last = error,
+            None => None,
+        };
+        #[cfg(not(unix))]
+        let on: Option<CallConnection> = None;
+        let json = HeaderValue::from_static("application/json");
+        let close = HeaderValue::from_static("close");
+        let mut headers = HeaderMap::from_iter([(ACCEPT, json), (CONNECTION, close)]);
+        if let Some((content_type, _)) = request.body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
+        let prefix = self.address.path().trim_end_matches('/');
+        let call = HttpCall {
+            method: Method::from_bytes(request.method.as_bytes())
+                .map_err(|_| CallError::Request)?,
+            path: format!("{prefix}{}", request.path),
+            headers,
+            body: request.body.map_or(&[][..], |(_, body)| body).to_vec().into(),
+        };
+        Ok(caller.call(on, &call).await?)
     }
-    Err(NoAnswer::NotReached(last))
 }
 
-/// A connection, encrypted or not.
-trait HubStream: Read + Write + Send {}
-
-impl<T: Read + Write + Send> HubStream for T {}
-
-/// Trusts the certificate authorities of the operating system, as elsewhere in the hub.
-fn tls() -> Result<Arc<ClientConfig>, NoAnswer> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(NoAnswer::Tls("this machine trusts no certificate authority".to_owned()));
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| NoAnswer::Tls(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+fn runtime() -> Result<Runtime, NoAnswer> {
+    Builder::new_current_thread().enable_all().build().map_err(NoAnswer::NotReached)
 }
 
-/// A connection that ends at a fixed moment, however slowly its bytes arrive.
-#[derive(Debug)]
-struct TimedStream<S> {
-    stream: S,
+/// An answer whose body has no length limit.
+pub(crate) struct BodyPieces {
+    status: u16,
+    body: AnswerBody,
     until: Instant,
+    /// Moves the bytes while a piece is awaited. Dropped last.
+    runtime: Runtime,
 }
 
-/// A stream whose reads and writes can be given a time limit.
-trait TimeLimited: Read + Write {
-    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()>;
-    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()>;
-}
-
-impl TimeLimited for TcpStream {
-    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(to)
+impl BodyPieces {
+    pub(crate) fn status(&self) -> u16 {
+        self.status
     }
 
-    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()> {
-        self.set_write_timeout(to)
-    }
-}
-
-#[cfg(unix)]
-impl TimeLimited for UnixStream {
-    fn limit_reading(&self, to: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(to)
-    }
-
-    fn limit_writing(&self, to: Option<Duration>) -> io::Result<()> {
-        self.set_write_timeout(to)
-    }
-}
-
-impl<S> TimedStream<S> {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
-    }
-}
-
-impl<S: TimeLimited> Read for TimedStream<S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.limit_reading(self.left()?)?;
-        self.stream.read(buffer)
-    }
-}
-
-impl<S: TimeLimited> Write for TimedStream<S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.limit_writing(self.left()?)?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+    /// The next bytes of the body as they arrive; `None` at its end.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, NoAnswer> {
+        let BodyPieces { body, until, runtime, .. } = self;
+        let next = runtime.block_on(async { timeout_at(*until, body.next()).await });
+        match next {
+            Ok(Some(Ok(bytes))) => Ok(Some(bytes.into())),
+            Ok(Some(Err(error))) => Err(error.into()),
+            Ok(None) => Ok(None),
+            Err(_) => Err(NoAnswer::too_slow()),
+        }
     }
 }
 

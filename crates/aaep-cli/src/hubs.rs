@@ -133,7 +133,7 @@ fn name(address: &str) -> String {
         Ok(Target::Unix(None)) => "your own hub".to_owned(),
         Ok(Target::Sse(place) | Target::WebSocket(place) | Target::Grpc(place)) => {
             let (host, port) = (printable(place.host()), place.port());
-            let is_usual = port == if place.is_tls() { 443 } else { 80 };
+            let is_usual = port == if place.is_https() { 443 } else { 80 };
             match (place.is_loopback(), is_usual) {
                 (true, _) => format!("port {port}"),
                 (false, true) => host.into_owned(),

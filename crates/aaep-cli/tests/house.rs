@@ -65,9 +65,10 @@ fn read(path: &Path) -> String {
 const EDGES: &[(&str, &[&str])] = &[
     ("aaep", &[]),
     ("aaep-engine", &["aaep"]),
-    ("aaep-transport", &["aaep"]),
-    ("aaep-trust", &["aaep"]),
-    ("aaep-hub", &["aaep", "aaep-engine", "aaep-transport", "aaep-trust"]),
+    ("aaep-http", &["aaep"]),
+    ("aaep-transport", &["aaep", "aaep-http"]),
+    ("aaep-trust", &["aaep", "aaep-http"]),
+    ("aaep-hub", &["aaep", "aaep-engine", "aaep-http", "aaep-transport", "aaep-trust"]),
     ("aaep-subscriber", &["aaep", "aaep-engine", "aaep-transport", "aaep-trust"]),
     ("aaep-announce", &["aaep"]),
     ("aaep-bridge", &["aaep"]),

@@ -7,7 +7,6 @@
 //! Nothing here reads a clock or a socket, and the only files it reads are those with tokens and keys.
 
 mod address;
-mod authority;
 mod bind;
 mod certificate;
 mod config;
@@ -18,6 +17,7 @@ mod guard;
 mod jwks;
 mod jwt;
 mod limits;
+mod origin;
 mod peer;
 mod penalty;
 mod person_key;
@@ -33,9 +33,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aaep_engine::Now;
 use http::{HeaderMap, Method, Uri};
 
+pub use aaep_http::{Authority, is_loopback};
 pub(crate) use address::SecretPath;
 pub use address::path_for_secret;
-pub use authority::{Authority, Origin};
 pub use bind::{BindError, INSECURE_FLAG, may_bind};
 pub use certificate::{
     CertificateError, CertificateName, CertificateRule, ClientCertificate, MAX_CERTIFICATE_NAMES,
@@ -53,7 +53,8 @@ pub use jwks::{
 };
 pub use jwt::{CLOCK_SKEW_SECONDS, JwtAlgorithm, JwtConfig, JwtError};
 pub use limits::{LimitError, Limits, MAX_EVENTS_AT_ONCE};
-pub use peer::{Peer, PeerAddress, is_loopback};
+pub use origin::Origin;
+pub use peer::{Peer, PeerAddress};
 pub(crate) use penalty::{CredentialHash, CredentialPenalties, TooManyFailures};
 pub use person_key::{PERSON_KEY_FILE, PersonKey, is_person_key, read_person_key};
 pub(crate) use principal::tags_before_owners;

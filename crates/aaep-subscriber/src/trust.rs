@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use aaep::handshake::SubscriptionAccepted;
 use aaep::{Manifest, Message, Mode};
-use aaep_transport::link::{NetworkPlace, Target};
-use aaep_trust::fetch::{Client, HttpAddress};
+use aaep_transport::link::{HttpAddress, Target};
+use aaep_trust::fetch::Client;
 use aaep_trust::keys::{Jwks, Thumbprint};
 use aaep_trust::manifest::{Expected, PinStore, Unverified, VerifyError, WELL_KNOWN_PATH};
 
@@ -55,14 +55,12 @@ pub(crate) struct FoundProducer {
 
 /// Looks for the manifest on a host. A missing manifest is an error only if one is required.
 pub(crate) async fn discover(
-    place: &NetworkPlace,
+    place: &HttpAddress,
     wishes: &Wishes,
 ) -> Result<FoundProducer, ConnectError> {
     let is_needed = wishes.capabilities.accept_signed_manifests_only == Some(true);
-    let scheme = if place.is_tls() { "https" } else { "http" };
-    let text = format!("{scheme}://{}{WELL_KNOWN_PATH}", place.authority());
-    let address =
-        HttpAddress::parse(&text).map_err(|error| ConnectError::Address(error.to_string()))?;
+    let address = place.at(WELL_KNOWN_PATH);
+    let address = address.ok_or_else(|| ConnectError::Address(place.origin()))?;
     let origin = address.origin();
     let pins = PinFile::open(wishes.pins.clone()).await?;
     let pinned: Vec<Thumbprint> = pins.of(&origin);
@@ -126,7 +124,7 @@ async fn fetch_keys(
 
 /// The wires of a manifest that lead to the same host and are as secure. A manifest can never name a program to
 /// run.
-fn targets(manifest: &Manifest, place: &NetworkPlace) -> Vec<Target> {
+fn targets(manifest: &Manifest, place: &HttpAddress) -> Vec<Target> {
     let data = manifest.extensions.iter().flat_map(|it| &it.0);
     let ours = data.filter(|(prefix, _)| prefix.as_str() == aaep::extension::PREFIX);
     let listed = ours.filter_map(|(_, data)| data.get("endpoints")?.as_array()).flatten();
@@ -142,11 +140,11 @@ fn targets(manifest: &Manifest, place: &NetworkPlace) -> Vec<Target> {
     read.collect()
 }
 
-fn is_fine(target: &Target, place: &NetworkPlace) -> bool {
+fn is_fine(target: &Target, place: &HttpAddress) -> bool {
     match target {
         Target::Sse(to) | Target::WebSocket(to) | Target::Grpc(to) => {
             let is_here = to.host() == place.host() || (to.is_loopback() && place.is_loopback());
-            is_here && (to.is_tls() || !place.is_tls())
+            is_here && (to.is_https() || !place.is_https())
         }
         Target::Unix(_) => place.is_loopback(),
         Target::Stdio(_) => false,
@@ -197,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn place(url: &str) -> NetworkPlace {
+    fn place(url: &str) -> HttpAddress {
         match Target::parse(url) {
             Ok(Target::Sse(place)) => place,
             other => panic!("{other:?}"),

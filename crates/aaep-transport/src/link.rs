@@ -7,7 +7,6 @@ mod caller;
 mod dial;
 #[cfg(feature = "grpc")]
 mod grpc;
-mod place;
 mod sse;
 mod stdio;
 mod target;
@@ -19,8 +18,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+pub use aaep_http::HttpAddress;
 pub use dial::{DialError, DialOptions, LinkResume, dial};
-pub use place::NetworkPlace;
 pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
 

@@ -1,6 +1,7 @@
 //! How the client handles good and bad answers, over real sockets.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
 use super::*;
@@ -60,6 +61,7 @@ fn body_of(text: &[u8]) -> String {
 fn a_request_says_all_that_a_hub_needs() {
     let (client, handle) = server(vec![b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()]);
     let client = HubClient { token: Some("aaep_secret".to_owned()), ..client };
+    assert!(!format!("{client:?}").contains("secret"));
     let request = HubRequest {
         method: "POST",
         path: "/aaep/v1/publish",
@@ -123,6 +125,7 @@ fn an_answer_that_is_cut_off_is_none() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx",
     ] {
         let answer = answer_to(text);
         assert!(matches!(answer, Err(NoAnswer::CutOff(_))), "{answer:?}");
@@ -141,7 +144,6 @@ fn what_is_no_http_or_lies_about_its_length_is_none() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nx",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz\r\n0\r\n\r\n",
     ] {
@@ -189,48 +191,4 @@ fn plain_http_does_not_leave_this_machine() {
         let error = client.send(&get()).expect_err("refused");
         assert!(matches!(error, NoAnswer::PlainHttp) && !error.is_temporary(), "{error:?}");
     }
-}
-
-/// The next number of a pseudorandom sequence that is the same in every run.
-fn next(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    usize::try_from(*state >> 33).unwrap_or(0)
-}
-
-#[test]
-fn no_bytes_make_it_panic_and_none_are_read_without_end() {
-    let whole = [
-        &b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello"[..],
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 A\r\nTransfer-Encoding: chunked\r\n\r\n3;a\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
-    ];
-    let (mut state, mut answers, mut refusals) = (7, 0, 0);
-    for turn in 0..20_000 {
-        let mut bytes = whole[turn % 2].to_vec();
-        for _ in 0..next(&mut state) % 4 {
-            let at = next(&mut state) % bytes.len();
-            match next(&mut state) % 4 {
-                0 => bytes[at] = u8::try_from(next(&mut state) % 256).unwrap_or(0),
-                1 => bytes.truncate(at + 2),
-                2 => bytes.insert(at, b"\r\n:;0f \xff"[next(&mut state) % 8]),
-                _ if bytes.len() > 1 => drop(bytes.remove(at)),
-                _ => {}
-            }
-        }
-        match answer::read(&mut &bytes[..]) {
-            Ok(answer) => {
-                assert!(answer.body.len() <= bytes.len());
-                answers += 1;
-            }
-            Err(_) => refusals += 1,
-        }
-        if let Ok(mut pieces) = BodyPieces::read(Box::new(std::io::Cursor::new(bytes.clone()))) {
-            let mut length = 0;
-            while let Ok(Some(piece)) = pieces.next() {
-                assert!(!piece.is_empty(), "it would never end");
-                length += piece.len();
-            }
-            assert!(length <= bytes.len());
-        }
-    }
-    assert!(answers > 1000 && refusals > 1000, "{answers} and {refusals}");
 }

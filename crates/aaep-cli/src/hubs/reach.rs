@@ -1,8 +1,8 @@
 //! HTTP access to a hub, for commands that query it or publish to it.
 
 use aaep::printable;
-use aaep_transport::link::{NetworkPlace, Target};
-use aaep_trust::fetch::HttpAddress;
+use aaep_http::HttpAddress;
+use aaep_transport::link::Target;
 
 use crate::console::CommandFailure;
 use crate::http::HubClient;
@@ -40,25 +40,16 @@ pub(crate) fn client(address: &str, token: Option<&str>) -> Result<HubClient, Co
         return Ok(HubClient::local(path, token));
     }
     // A hub serves all of its wires on one port.
-    let over_http = match Target::parse(address) {
-        Ok(Target::WebSocket(place) | Target::Grpc(place)) => Some(http_address(&place)),
-        _ => None,
-    };
-    let address = HttpAddress::parse(over_http.as_deref().unwrap_or(address)).map_err(|error| {
+    let address = match Target::parse(address) {
+        Ok(Target::WebSocket(it) | Target::Grpc(it)) => HttpAddress::parse(&it.origin()),
+        _ => HttpAddress::parse(address),
+    }
+    .map_err(|error| {
         let said = format!("{} is not the address of a hub that can be asked", printable(address));
         let next = format!("Write it like {DEFAULT_HUB}, or unix: for your own.");
         CommandFailure::of_sentences(&format!("{said}. {error}"), &next)
     })?;
     Ok(HubClient::new(address, token))
-}
-
-/// The HTTP address of a hub, derived from its address on another wire.
-fn http_address(place: &NetworkPlace) -> String {
-    let scheme = if place.is_tls() { "https" } else { "http" };
-    let host = place.host();
-    let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
-    let host = if is_bare_ipv6 { format!("[{host}]") } else { host.to_owned() };
-    format!("{scheme}://{host}:{}", place.port())
 }
 
 /// The socket of this person's own hub. It is in a folder to which only this person can write.

@@ -179,7 +179,10 @@ fn keys_address(
         Ok(address) if address.origin() == manifest.origin() => Ok(address),
         Ok(address) => Err(CommandFailure::new(
             format!("the manifest has its keys at another place, {address}"),
-            format!("If the people who run the producer say so too, add: --jwks {address}"),
+            format!(
+                "If the people who run the producer say so too, add: --jwks {}",
+                address.with_query()
+            ),
         )),
         Err(error) => Err(CommandFailure::new(
             format!("the address of the keys cannot be used: {error}"),

@@ -7,12 +7,12 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::access::authority::{Authority, Origin};
 use crate::access::certificate::CertificateRule;
 use crate::access::jwt::JwtConfig;
 use crate::access::principal::{is_name, name_list};
 use crate::access::request::MAX_CONFIGURED;
 use crate::access::user::UserRule;
+use crate::access::{Authority, Origin};
 
 /// The most rules that there may be for client certificates.
 pub const MAX_CERTIFICATE_RULES: usize = 1024;

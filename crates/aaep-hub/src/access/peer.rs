@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use crate::access::ClientCertificate;
+use crate::access::{ClientCertificate, is_loopback};
 
 /// Where a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,11 +56,6 @@ impl Peer {
             PeerAddress::SameUser | PeerAddress::OtherUser(_) => true,
         }
     }
-}
-
-/// Whether an address reaches only this machine, including IPv4 written as IPv6.
-pub fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fmt;
 use http::header::{HOST, HeaderName, ORIGIN, VARY};
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
-use crate::access::authority::{Authority, Origin};
+use crate::access::{Authority, Origin};
 
 /// The most host names and origins that may be configured.
 pub const MAX_CONFIGURED: usize = 64;

@@ -1,14 +1,14 @@
 //! gRPC (B.5), the client's side: one call on one connection.
 
+use aaep_http::HttpAddress;
 use hyper::Uri;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
 
-use super::caller::HttpCaller;
+use super::caller::LinkCaller;
 use super::dial::{DialError, DialOptions};
-use super::place::NetworkPlace;
 use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::framed::FrameViolation;
 use crate::grpc::proto::aaep_service_client::AaepServiceClient;
@@ -21,15 +21,15 @@ type GrpcClient = AaepServiceClient<Channel>;
 
 /// Calls the producer. Whether it lets us in shows only on the link: some producers answer nothing before the
 /// first message arrives.
-pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
-    let caller = HttpCaller::of_http2(place, options)?;
+pub(super) async fn dial(address: &HttpAddress, options: &DialOptions) -> Result<Link, DialError> {
+    let caller = LinkCaller::of_http2(address, options)?;
     let stream = timeout(options.connect_timeout, caller.stream()).await;
     let stream = stream.unwrap_or(Err(DialError::TooSlow))?;
     let channel = timeout(options.connect_timeout, Channel::open(stream, options.silence_timeout));
     let channel = channel.await.map_err(|_| DialError::TooSlow)?;
     let channel = channel.map_err(|error| DialError::Cut(error.to_string()))?;
-    let scheme = if place.is_tls() { "https" } else { "http" };
-    let origin: Uri = format!("{scheme}://{}", place.authority())
+    let origin: Uri = address
+        .origin()
         .parse()
         .map_err(|_| DialError::Violation("Its address cannot be called.".to_owned()))?;
     let client = AaepServiceClient::with_origin(channel, origin)

@@ -6,15 +6,16 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use aaep_http::{AnswerBody, CallConnection, HttpAddress, HttpCall};
+use bytes::Bytes;
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::caller::{self, AnswerBody, CallConnection, HttpCall, HttpCaller};
+use super::caller::{self, LinkCaller};
 use super::dial::{DialError, DialOptions};
-use super::place::NetworkPlace;
 use super::{Bearer, Link, LinkEnd, LinkInlet, link};
 use crate::sse::Parser;
 
@@ -29,14 +30,14 @@ const REJECTED: u16 = 4001;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
+pub(super) async fn dial(address: &HttpAddress, options: &DialOptions) -> Result<Link, DialError> {
     let wire = SseWire {
-        caller: HttpCaller::new(place, options)?,
-        prefix: prefix(place.path()).to_owned(),
+        caller: LinkCaller::new(address, options)?,
+        prefix: prefix(address.path()).to_owned(),
         max_message_bytes: options.max_message_bytes as usize,
         silence_timeout: options.silence_timeout,
         has_handshake: !options.without_handshake,
-        messages: place.path().strip_suffix("/events").map(|path| format!("{path}/messages")),
+        messages: address.path().strip_suffix("/events").map(|path| format!("{path}/messages")),
         is_posting: AtomicBool::new(false),
         has_posted: Notify::new(),
     };
@@ -44,7 +45,7 @@ pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<
     let last_event_id = resume.and_then(|it| it.last_event_id.as_deref());
     let subscription_id = resume.and_then(|it| it.subscription_id.as_deref());
     let start = if options.without_handshake {
-        LinkStart::Stream(wire.open(place.path_and_query(), last_event_id).await?)
+        LinkStart::Stream(wire.open(address.path_and_query(), last_event_id).await?)
     } else if let Some(subscription_id) = subscription_id {
         LinkStart::Stream(wire.open(&wire.events(subscription_id), last_event_id).await?)
     } else {
@@ -63,7 +64,7 @@ enum LinkStart {
 }
 
 struct SseWire {
-    caller: HttpCaller,
+    caller: LinkCaller,
     prefix: String,
     max_message_bytes: usize,
     silence_timeout: Duration,
@@ -175,7 +176,7 @@ impl SseWire {
             return Ok(PostAnswer::error(NO_HANDSHAKE, "The producer knows no handshake."));
         }
         let location = answer.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
-        let place = location.and_then(|location| self.caller.place().pointed_to(location));
+        let place = location.and_then(|location| self.caller.address().pointed_to(location));
         let body = self.caller.read(answer, self.max_message_bytes).await?;
         let mut heard = PostAnswer::read(status, body);
         if let Some(id) = heard.subscription_id.take().filter(|_| is_request) {
@@ -238,12 +239,13 @@ impl SseWire {
     async fn listen(&self, inlet: &LinkInlet, stream: Option<&mut EventStream>) -> LinkEnd {
         let Some(stream) = stream else { return pending().await };
         loop {
-            let bytes = match timeout(self.silence_timeout, stream.content.next()).await {
-                Ok(Some(Ok(bytes))) => bytes,
-                Ok(Some(Err(error))) => return error.into(),
-                Ok(None) => return LinkEnd::closed(None, String::new()),
-                Err(_) => return LinkEnd::Cut(super::SILENCE.to_owned()),
-            };
+            let bytes =
+                match timeout(self.silence_timeout, self.caller.next(&mut stream.content)).await {
+                    Ok(Some(Ok(bytes))) => bytes,
+                    Ok(Some(Err(error))) => return error.into(),
+                    Ok(None) => return LinkEnd::closed(None, String::new()),
+                    Err(_) => return LinkEnd::Cut(super::SILENCE.to_owned()),
+                };
             let limit_bytes = self.max_message_bytes.saturating_add(MAX_LINE_BYTES_BESIDE);
             let events = match stream.parser.push(&bytes, limit_bytes) {
                 Ok(events) => events,
@@ -269,7 +271,7 @@ impl SseWire {
         let last_event_id = last_event_id.and_then(|id| HeaderValue::from_str(id).ok());
         headers.extend(last_event_id.map(|id| (LAST_EVENT_ID, id)));
         let call =
-            HttpCall { method: Method::GET, path: path.to_owned(), headers, body: String::new() };
+            HttpCall { method: Method::GET, path: path.to_owned(), headers, body: Bytes::new() };
         let answer = self.caller.call(None, &call).await?;
         match answer.response.status() {
             StatusCode::OK => {}
@@ -284,7 +286,7 @@ impl SseWire {
             let what = "It answers, but with no stream of events.";
             return Err(DialError::Violation(what.to_owned()));
         }
-        Ok(EventStream { content: answer.content(), parser: Parser::default() })
+        Ok(EventStream { content: answer.body(), parser: Parser::default() })
     }
 
     /// The path of the stream of a subscription.
@@ -305,7 +307,7 @@ fn post(path: String, body: String) -> HttpCall {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    HttpCall { method: Method::POST, path, headers, body }
+    HttpCall { method: Method::POST, path, headers, body: body.into() }
 }
 
 /// The meaning of the response to a message.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::place::{NetworkPlace, PlaceError};
+use aaep_http::{AddressError, HttpAddress};
 
 /// The longest target that is read, in bytes.
 pub const MAX_TARGET_BYTES: usize = 4096;
@@ -12,13 +12,13 @@ pub const MAX_TARGET_BYTES: usize = 4096;
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// Server-sent events and POST (B.1).
-    Sse(NetworkPlace),
+    Sse(HttpAddress),
     /// A WebSocket (B.2).
-    WebSocket(NetworkPlace),
+    WebSocket(HttpAddress),
     /// A Unix socket or, on Windows, a named pipe (B.3, B.4). Without a path it is that of the person's own hub.
     Unix(Option<PathBuf>),
     /// gRPC (B.5).
-    Grpc(NetworkPlace),
+    Grpc(HttpAddress),
     /// A child process that speaks JSON-RPC on its standard input and output (B.6): its program and arguments.
     Stdio(Vec<String>),
 }
@@ -53,14 +53,18 @@ impl Target {
             return Err(TargetError::Form);
         }
         let (wire, rest) = text.split_once(':').ok_or(TargetError::NoWire)?;
-        let place = |is_tls| NetworkPlace::parse(is_tls, rest).map_err(TargetError::from);
+        // Every wire over the network begins with a request in HTTP.
+        let address = |scheme| {
+            let address = HttpAddress::parse(&format!("{scheme}:{rest}"));
+            address.map_err(TargetError::from)
+        };
         match wire.to_ascii_lowercase().as_str() {
-            "http" => place(false).map(Target::Sse),
-            "https" => place(true).map(Target::Sse),
-            "ws" => place(false).map(Target::WebSocket),
-            "wss" => place(true).map(Target::WebSocket),
-            "grpc" => place(false).map(Target::Grpc),
-            "grpcs" => place(true).map(Target::Grpc),
+            "http" => address("http").map(Target::Sse),
+            "https" => address("https").map(Target::Sse),
+            "ws" => address("http").map(Target::WebSocket),
+            "wss" => address("https").map(Target::WebSocket),
+            "grpc" => address("http").map(Target::Grpc),
+            "grpcs" => address("https").map(Target::Grpc),
             "unix" => socket(rest),
             "stdio" => program(rest),
             _ if rest.starts_with("//") => Err(TargetError::UnknownWire),
@@ -116,11 +120,12 @@ fn program(rest: &str) -> Result<Target, TargetError> {
 impl fmt::Display for Target {
     /// Omits what may be a secret: the query of an address, and the arguments of a program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wire = |plain, tls, place: &NetworkPlace| if place.is_tls() { tls } else { plain };
         match self {
-            Target::Sse(place) => write!(f, "{}://{place}", wire("http", "https", place)),
-            Target::WebSocket(place) => write!(f, "{}://{place}", wire("ws", "wss", place)),
-            Target::Grpc(place) => write!(f, "{}://{place}", wire("grpc", "grpcs", place)),
+            Target::Sse(address) => address.fmt(f),
+            Target::WebSocket(address) => {
+                f.write_str(&address.to_string().replacen("http", "ws", 1))
+            }
+            Target::Grpc(address) => f.write_str(&address.to_string().replacen("http", "grpc", 1)),
             Target::Unix(None) => f.write_str("unix:"),
             Target::Unix(Some(path)) => {
                 write!(f, "unix:{}", aaep::printable(&path.to_string_lossy()))
@@ -139,12 +144,12 @@ impl fmt::Debug for Target {
     }
 }
 
-impl From<PlaceError> for TargetError {
-    fn from(error: PlaceError) -> Self {
+impl From<AddressError> for TargetError {
+    fn from(error: AddressError) -> Self {
         match error {
-            PlaceError::Form => TargetError::Form,
-            PlaceError::Credentials => TargetError::Credentials,
-            PlaceError::NoHost => TargetError::NoHost,
+            AddressError::Form | AddressError::Scheme => TargetError::Form,
+            AddressError::Credentials => TargetError::Credentials,
+            AddressError::Host => TargetError::NoHost,
         }
     }
 }

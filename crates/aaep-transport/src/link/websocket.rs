@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use aaep_http::{CallAnswer, HttpAddress, HttpCall};
+use bytes::Bytes;
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -15,9 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tungstenite::handshake::client::generate_key;
 
-use super::caller::{CallAnswer, HttpCall, HttpCaller};
+use super::caller::LinkCaller;
 use super::dial::{DialError, DialOptions};
-use super::place::NetworkPlace;
 use super::{Bearer, LAST_WORDS, Link, LinkEnd, LinkInlet, link};
 use crate::websocket::{self as frame, Decoder, Incoming, Role, SUBPROTOCOL};
 
@@ -31,12 +32,12 @@ const READ_BYTES: usize = 16 << 10;
 
 type UpgradedSocket = TokioIo<Upgraded>;
 
-pub(super) async fn dial(place: &NetworkPlace, options: &DialOptions) -> Result<Link, DialError> {
-    let caller = HttpCaller::new(place, options)?;
+pub(super) async fn dial(address: &HttpAddress, options: &DialOptions) -> Result<Link, DialError> {
+    let caller = LinkCaller::new(address, options)?;
     let key = generate_key();
-    let is_root = place.path_and_query() == "/" && !options.without_handshake;
-    let path = if is_root { PATH } else { place.path_and_query() }.to_owned();
-    let call = HttpCall { method: Method::GET, path, headers: headers(&key)?, body: String::new() };
+    let is_root = address.path_and_query() == "/" && !options.without_handshake;
+    let path = if is_root { PATH } else { address.path_and_query() }.to_owned();
+    let call = HttpCall { method: Method::GET, path, headers: headers(&key)?, body: Bytes::new() };
     let answer = caller.call(None, &call).await?;
     if answer.response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(caller.refusal(answer).await);

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use super::address::AddressError;
+use aaep_http::{AddressError, CallError, HttpAddress};
+
 use super::{MAX_BYTES, MAX_REDIRECTS, TIMEOUT};
 use crate::keys::private_file::reason;
 
@@ -23,7 +24,7 @@ pub enum FetchError {
     /// The certificate of the host is not trusted, or the host does not speak TLS.
     Tls(io::Error),
     /// The host does not speak HTTP, or closed the connection.
-    Http(hyper::Error),
+    Http(CallError),
     /// The host answered with a status other than 200.
     Status(u16),
     /// The document has more than [`MAX_BYTES`].
@@ -39,6 +40,28 @@ pub enum FetchError {
 impl From<AddressError> for FetchError {
     fn from(error: AddressError) -> Self {
         FetchError::Address(error)
+    }
+}
+
+impl FetchError {
+    /// Why this address could not be called.
+    pub(super) fn of_call(address: &HttpAddress, error: CallError) -> Self {
+        match error {
+            CallError::PlainHttp => FetchError::PlainHttp(address.origin()),
+            CallError::Lookup(_) | CallError::NoAddress => {
+                FetchError::NoAddress(address.host().to_owned())
+            }
+            CallError::Connect(error) => FetchError::Connect(error),
+            CallError::NoRoots => FetchError::NoRoots,
+            CallError::Tls(error) => FetchError::Tls(error),
+            CallError::TooSlowToConnect | CallError::TooSlowToAnswer => FetchError::TooSlow,
+            CallError::TooLarge => FetchError::TooLarge,
+            CallError::Request => FetchError::Address(AddressError::Form),
+            CallError::Token
+            | CallError::CutOff(_)
+            | CallError::NotHttp(_)
+            | CallError::Strange(_) => FetchError::Http(error),
+        }
     }
 }
 

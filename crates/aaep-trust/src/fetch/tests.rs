@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aaep_http::MAX_HEAD_BYTES;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -45,11 +46,6 @@ async fn serve(answers: Vec<Vec<u8>>) -> (HttpAddress, tokio::task::JoinHandle<V
     (HttpAddress::parse(&format!("http://127.0.0.1:{port}/start")).expect("an address"), served)
 }
 
-fn asked() -> Request<String> {
-    let address = HttpAddress::parse("http://127.0.0.1/x").expect("an address");
-    request(&address, "application/json").expect("a request")
-}
-
 /// One exchange over a pipe, with a server that the test writes out.
 async fn over_pipe<F>(server: impl FnOnce(DuplexStream) -> F) -> Result<FetchAnswer, FetchError>
 where
@@ -57,7 +53,14 @@ where
 {
     let (near, far) = duplex(1024);
     tokio::spawn(server(far));
-    timeout(TIMEOUT, exchange(near, asked())).await.unwrap_or(Err(FetchError::TooSlow))
+    let address = HttpAddress::parse("http://127.0.0.1/x").expect("an address");
+    let caller = Client::new().caller(&address).expect("this machine");
+    let exchanged = timeout(TIMEOUT, async {
+        let connection = CallConnection::over(near).await?;
+        exchange(&caller, Some(connection), "application/json").await
+    });
+    let answer = exchanged.await.map_err(|_| FetchError::TooSlow)?;
+    answer.map_err(|error| FetchError::of_call(&address, error))
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! The host and port that a request names, and the origin of a page (RFC 9110, RFC 6454).
+//! The host and port that an address or a request names (RFC 9110).
 //!
 //! Every host has exactly one written form: lower case, no trailing dot, addresses in their shortest form.
 //! Text that is not clearly a host is refused, never repaired.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::access::is_loopback;
+use crate::is_loopback;
 
 /// The longest name that DNS allows, in characters.
 const MAX_HOST_CHARS: usize = 253;
@@ -41,40 +41,6 @@ impl Authority {
     /// Whether this names the local machine in a way that no DNS server controls.
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
-    }
-}
-
-/// The origin of a web page: scheme, host and port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    scheme: String,
-    authority: Authority,
-}
-
-impl Origin {
-    /// Reads `scheme://host` with an optional port and nothing after it.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (scheme, authority) = text.split_once("://")?;
-        let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-        if scheme.is_empty() || !scheme.bytes().all(is_scheme) {
-            return None;
-        }
-        let authority = Authority::parse(authority)?;
-        Some(Origin::new(&scheme.to_ascii_lowercase(), authority))
-    }
-
-    /// The origin of the pages that this hub itself serves under a host.
-    pub fn of_host(host: &Authority, is_tls: bool) -> Self {
-        Origin::new(if is_tls { "https" } else { "http" }, host.clone())
-    }
-
-    fn new(scheme: &str, mut authority: Authority) -> Self {
-        authority.port = authority.port.or(match scheme {
-            "http" => Some(80),
-            "https" => Some(443),
-            _ => None,
-        });
-        Origin { scheme: scheme.to_owned(), authority }
     }
 }
 
@@ -129,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plainly_a_host_is_refused() {
+    fn text_that_is_not_clearly_a_host_is_refused() {
         for wrong in [
             "",
             ".",
@@ -179,24 +145,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn origins_are_compared_with_their_default_ports() {
-        let origin = |text: &str| Origin::parse(text).expect("an origin");
-        assert_eq!(origin("http://localhost"), origin("HTTP://LOCALHOST:80"));
-        assert_eq!(origin("https://a.example"), origin("https://a.example.:443"));
-        assert_ne!(origin("http://localhost"), origin("https://localhost"));
-        assert_ne!(origin("http://localhost:1"), origin("http://localhost:2"));
-        assert_ne!(origin("http://localhost:443"), origin("https://localhost"));
-        assert_eq!(origin("chrome-extension://abcdef").authority.port, None);
-        for wrong in ["null", "", "localhost", "://localhost", "http://", "http://a/", "http://a b"]
-        {
-            assert_eq!(Origin::parse(wrong), None, "{wrong}");
-        }
-    }
-
     proptest! {
         #[test]
-        fn whatever_is_read_reads_the_same_again(text in "[\\[\\]:.0-9a-zA-Z@%-]{0,30}") {
+        fn a_parsed_host_parses_the_same_again(text in "[\\[\\]:.0-9a-zA-Z@%-]{0,30}") {
             if let Some(once) = Authority::parse(&text) {
                 let host = if once.host.contains(':') { format!("[{}]", once.host) } else { once.host.clone() };
                 let again = once.port.map_or(host.clone(), |port| format!("{host}:{port}"));
@@ -206,7 +157,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = (Authority::parse(&text), Origin::parse(&text));
+            let _ = Authority::parse(&text);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Where to fetch from: an http or https address, parsed once.
+//! Where a server is: an http or https address, parsed once.
 
 use std::fmt;
-use std::net::IpAddr;
 
-use http::Uri;
+use hyper::Uri;
+use hyper::http::uri::PathAndQuery;
 
-use super::FetchError;
+use crate::Authority;
 
 /// The longest address, in bytes.
-pub const MAX_ADDRESS_BYTES: usize = 2048;
+pub const MAX_ADDRESS_BYTES: usize = 4096;
 
-/// An absolute http or https address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An absolute http or https address. `Display` and `Debug` omit its query, which may be a secret.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpAddress {
     is_https: bool,
-    /// Lower case; an IPv6 address without its brackets.
+    /// In its one written form; an IPv6 address without its brackets.
     host: String,
     port: u16,
     /// Includes the query.
@@ -66,24 +66,15 @@ impl HttpAddress {
             Some(_) => return Err(AddressError::Scheme),
             None => return Err(AddressError::Form),
         };
-        let authority = uri.authority().ok_or(AddressError::Host)?;
-        if authority.as_str().contains('@') {
+        let authority = uri.authority().ok_or(AddressError::Host)?.as_str();
+        if authority.contains('@') {
             return Err(AddressError::Credentials);
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        if host.is_empty() {
-            return Err(AddressError::Host);
-        }
-        // Parsed here, because the library treats a port that is out of range as missing.
-        let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
-        let port = match after_host.strip_prefix(':') {
-            Some(port) => port.parse().map_err(|_| AddressError::Host)?,
-            None if is_https => 443,
-            None => 80,
-        };
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let Authority { host, port } = Authority::parse(authority).ok_or(AddressError::Host)?;
+        let port = port.unwrap_or(if is_https { 443 } else { 80 });
+        let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(HttpAddress { is_https, host: host.to_ascii_lowercase(), port, path })
+        Ok(HttpAddress { is_https, host, port, path })
     }
 
     /// Parses an address, or a host alone, to which `path` is added. A host without a scheme uses https, this
@@ -110,9 +101,9 @@ impl HttpAddress {
         self.is_https
     }
 
-    /// Whether it names this machine itself.
+    /// Whether it names this machine itself, in a way that no DNS server controls.
     pub fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+        Authority { host: self.host.clone(), port: None }.is_loopback()
     }
 
     /// The host; an IPv6 address without its brackets.
@@ -126,8 +117,13 @@ impl HttpAddress {
     }
 
     /// The path with its query.
-    pub fn path(&self) -> &str {
+    pub fn path_and_query(&self) -> &str {
         &self.path
+    }
+
+    /// The path alone.
+    pub fn path(&self) -> &str {
+        self.path.split('?').next().unwrap_or_default()
     }
 
     /// Host and port as they are written in an address.
@@ -146,29 +142,67 @@ impl HttpAddress {
         format!("{scheme}://{}", self.authority())
     }
 
-    /// The target of a redirect from here, if it stays within the same origin.
-    pub(super) fn redirect(&self, location: &str) -> Result<HttpAddress, FetchError> {
-        let to = if location.starts_with('/') && !location.starts_with("//") {
-            HttpAddress::parse(&format!("{}{location}", self.origin()))
-        } else {
-            HttpAddress::parse(location)
-        };
-        match to {
-            Ok(to) if to.origin() == self.origin() => Ok(to),
-            _ => Err(FetchError::RedirectElsewhere(location.chars().take(200).collect())),
+    /// The whole address. Its query may be a secret, so it is not for errors.
+    pub fn with_query(&self) -> String {
+        format!("{}{}", self.origin(), self.path)
+    }
+
+    /// Another path on the same server; `None` if the text is not a path.
+    pub fn at(&self, path_and_query: &str) -> Option<HttpAddress> {
+        if !path_and_query.starts_with('/') || path_and_query.starts_with("//") {
+            return None;
         }
+        let path: PathAndQuery = path_and_query.parse().ok()?;
+        Some(HttpAddress { path: path.to_string(), ..self.clone() })
+    }
+
+    /// What a server points to, as a path or as an absolute address, if it has the same origin.
+    pub fn pointed_to(&self, location: &str) -> Option<HttpAddress> {
+        let location = location.split('#').next().unwrap_or_default();
+        if location.starts_with('/') {
+            return self.at(location);
+        }
+        // A WebSocket is reached at an HTTP address.
+        let (scheme, rest) = location.split_once(':')?;
+        let to = match scheme.to_ascii_lowercase().as_str() {
+            "ws" => HttpAddress::parse(&format!("http:{rest}")),
+            "wss" => HttpAddress::parse(&format!("https:{rest}")),
+            _ => HttpAddress::parse(location),
+        };
+        to.ok().filter(|to| to.origin() == self.origin())
     }
 }
 
 impl fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin(), self.path)
+        write!(f, "{}{}", self.origin(), aaep::printable(self.path()))
+    }
+}
+
+impl fmt::Debug for HttpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpAddress({self})")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn address(text: &str) -> HttpAddress {
+        HttpAddress::parse(text).expect(text)
+    }
+
+    #[test]
+    fn parts_are_found_and_the_port_is_implied() {
+        let it = address("https://Example.org/a/b?c=d#e");
+        assert_eq!((it.host(), it.port(), it.path_and_query()), ("example.org", 443, "/a/b?c=d"));
+        assert_eq!(it.path(), "/a/b");
+        assert_eq!(address("https://[::1]:8443").host(), "::1");
+        assert_eq!(address("https://[::1]:8443").authority(), "[::1]:8443");
+        assert_eq!(address("https://example.org?c=d").path_and_query(), "/?c=d");
+        assert_eq!(address("http://example.org").port(), 80);
+    }
 
     #[test]
     fn a_host_alone_gets_the_path_and_tls_unless_it_is_this_machine() {
@@ -180,10 +214,11 @@ mod tests {
             ("localhost:8080", "http://localhost:8080/m"),
             ("127.0.0.2:8080", "http://127.0.0.2:8080/m"),
             ("[::1]:8080", "http://[::1]:8080/m"),
+            ("[::ffff:127.0.0.1]:8080", "http://127.0.0.1:8080/m"),
             ("http://example.org", "http://example.org/m"),
         ] {
             let address = HttpAddress::parse_or_host(text, "/m").expect(text);
-            assert_eq!(address.to_string(), expected);
+            assert_eq!(address.with_query(), expected);
         }
     }
 
@@ -196,10 +231,16 @@ mod tests {
             ("https://user:secret@example.org/", AddressError::Credentials),
             ("https://example.org:99999/", AddressError::Host),
             ("https://example.org:/", AddressError::Host),
+            ("https://example.org:0/", AddressError::Host),
+            ("https://127.1/", AddressError::Host),
+            ("https://[::1]x/", AddressError::Host),
             ("https://exa mple.org/", AddressError::Form),
             ("https://example.org/\r\nX: y", AddressError::Form),
         ] {
             assert_eq!(HttpAddress::parse(text), Err(expected), "{text:?}");
+        }
+        for text in [":80", "a:", "a:x", "a:1:2", "-[]", "[a]", "[]"] {
+            assert!(HttpAddress::parse(&format!("https://{text}")).is_err(), "{text:?}");
         }
         let long = format!("https://example.org/{}", "a".repeat(MAX_ADDRESS_BYTES));
         assert_eq!(HttpAddress::parse(&long), Err(AddressError::Form));
@@ -207,20 +248,30 @@ mod tests {
 
     #[test]
     fn a_name_that_only_begins_like_this_machine_is_another_one() {
-        for text in
-            ["http://localhost.example.org/", "http://127.0.0.1.example.org/", "http://10.0.0.1/"]
-        {
-            assert!(!HttpAddress::parse(text).expect(text).is_loopback(), "{text}");
+        for text in ["http://localhost", "http://127.9.9.9:1", "http://[::ffff:127.0.0.1]/"] {
+            assert!(address(text).is_loopback(), "{text}");
+        }
+        for text in [
+            "http://localhost.example.org/",
+            "http://127.0.0.1.example.org/",
+            "http://10.0.0.1/",
+            "http://[::ffff:10.0.0.1]/",
+        ] {
+            assert!(!address(text).is_loopback(), "{text}");
         }
     }
 
     #[test]
-    fn a_redirect_stays_with_its_origin() {
-        let from = HttpAddress::parse("https://example.org/a").expect("an address");
-        assert_eq!(from.redirect("/b?c").expect("same").to_string(), "https://example.org/b?c");
-        assert!(from.redirect("https://EXAMPLE.org:443/b").is_ok());
+    fn a_pointer_stays_with_its_origin() {
+        let from = address("https://example.org/a");
+        for (to, expected) in
+            [("/b?c", "/b?c"), ("https://EXAMPLE.org:443/b", "/b"), ("wss://example.org/b", "/b")]
+        {
+            assert_eq!(from.pointed_to(to).expect(to).path_and_query(), expected);
+        }
         for to in [
             "http://example.org/b",
+            "ws://example.org/b",
             "https://example.com/b",
             "//example.com/b",
             "https://example.org:8443/b",
@@ -228,7 +279,14 @@ mod tests {
             "b",
             "",
         ] {
-            assert!(matches!(from.redirect(to), Err(FetchError::RedirectElsewhere(_))), "{to}");
+            assert_eq!(from.pointed_to(to), None, "{to}");
         }
+    }
+
+    #[test]
+    fn a_query_is_shown_only_when_it_is_wanted() {
+        let it = address("https://example.org/a?token=secret");
+        assert!(!format!("{it} {it:?}").contains("secret"));
+        assert_eq!(it.with_query(), "https://example.org/a?token=secret");
     }
 }
