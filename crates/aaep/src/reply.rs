@@ -60,11 +60,15 @@ pub fn automatic(rule: &str) -> String {
     format!("{AUTOMATIC} {rule}")
 }
 
-/// Whether a reply states that a rule made it, in our form or in that of the specification's own
-/// example, which begins with `auto:`.
+/// What `decided_by` begins with if a person decided: alone, or before a colon and a name.
+const PEOPLE: [&str; 2] = ["user", "person"];
+
+/// Whether a reply counts as made by a rule. The specification leaves the form of `decided_by` open,
+/// and a rule may consent to less than a person (ruling 35). So every form counts as a rule's,
+/// except those that are known to be a person's: `user`, `person`, `user:NAME` and `person:NAME`.
 pub fn is_automatic(decided_by: &str) -> bool {
-    let begins = decided_by.trim_start().to_ascii_lowercase();
-    begins.starts_with(AUTOMATIC) || begins.starts_with("auto:")
+    let kind = decided_by.split_once(':').map_or(decided_by, |(kind, _)| kind).trim();
+    !PEOPLE.iter().any(|person| kind.eq_ignore_ascii_case(person))
 }
 
 /// The answer to a clarification (§6.5.2).
@@ -134,8 +138,31 @@ mod tests {
         for rule in [&*automatic("tidy"), "auto:configured_policy", " Automatic: x", "AUTO:x"] {
             assert!(is_automatic(rule), "{rule}");
         }
-        for person in ["user:folake", "", "user", "autumn", "automatic", "user: automatic: x"] {
+        for person in ["user:folake", "user", " User : Ines", "person", "person:ines"] {
             assert!(!is_automatic(person), "{person}");
+        }
+    }
+
+    #[test]
+    fn a_form_that_is_not_known_to_be_a_persons_counts_as_a_rules() {
+        for unknown in [
+            "",
+            " ",
+            ":",
+            "automatic",
+            "auto",
+            "rule: x",
+            "timeout",
+            "policy",
+            "default",
+            "users",
+            "user_rule",
+            "user-agent:bot",
+            "not user",
+            "\u{200b}user",
+            "\u{455}er",
+        ] {
+            assert!(is_automatic(unknown), "{unknown:?}");
         }
     }
 }

@@ -101,10 +101,14 @@ fn a_rule_does_not_accept_what_only_a_person_may() {
     let open = hub.post("/aaep/v1/asks?wait_seconds=0", &question("sess_1"));
     let token = open.json()["reply_token"].as_str().expect("a token").to_owned();
     stream.event_of("aaep:agent.awaiting.confirmation");
-    let mut by_rule = reply(&token, &id, "accept");
-    by_rule["decided_by"] = "auto:configured_policy".into();
-    let answer = hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &by_rule.to_string());
-    answer.refuses(400, "invalid_token");
-    let by_person = reply(&token, &id, "accept").to_string();
+    for rule in ["auto:configured_policy", "automatic", "rule: x", "timeout"] {
+        let mut by_rule = reply(&token, &id, "accept");
+        by_rule["decided_by"] = rule.into();
+        let answer = hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &by_rule.to_string());
+        answer.refuses(400, "invalid_token");
+    }
+    let mut by_person = reply(&token, &id, "accept");
+    by_person["decided_by"] = "user:ines".into();
+    let by_person = by_person.to_string();
     assert_eq!(hub.as_someone(&subscriber, "POST", "/aaep/v1/replies", &by_person).status, 204);
 }
