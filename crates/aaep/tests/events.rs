@@ -243,6 +243,10 @@ fn nobody_is_asked_something_that_cannot_be_seen() {
                 "\u{17b4}\u{17b5}",
                 "\u{200b} \u{feff}",
                 "\u{2800}",
+                "\u{fdd0}",
+                "\u{13440}",
+                "\u{1d159}",
+                "\u{300}",
             ] {
                 let document = set(pointer, blank).on(&minimal(kind));
                 assert_refused(&document, &[(Code::TooShort, pointer)], &format!("{blank:?}"));
