@@ -25,6 +25,7 @@
 
 mod agents;
 mod answers;
+mod ask_times;
 mod backup;
 mod builder;
 mod clock;

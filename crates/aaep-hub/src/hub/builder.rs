@@ -250,6 +250,7 @@ impl HubBuilder {
             roster: self.roster,
             principals: PrincipalNumbers::new(recovered.principals.clone()),
             next_order: recovered.next_order,
+            event_unix_us: None,
             asks: loaded.asks,
             subscribers: std::collections::HashMap::new(),
             connections: std::collections::HashMap::new(),

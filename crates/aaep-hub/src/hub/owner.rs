@@ -20,6 +20,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answers::KeyedAnswers;
+use super::ask_times::{LastAskTime, STORE_TIMES_EVERY};
 use super::clock::Clock;
 use super::connections::HubConnection;
 use super::ears::WireInput;
@@ -66,6 +67,8 @@ pub(super) struct HubOpenAsk {
     pub(super) asked: AskOrigin,
     pub(super) is_stored: bool,
     pub(super) ends_unix_us: Option<i64>,
+    /// Its time, once that is stored.
+    pub(super) time: Option<LastAskTime>,
     /// When it was asked, by the hub's clock.
     pub(super) asked_unix_us: i64,
     /// How many asks of the same principal were open when it was asked.
@@ -98,6 +101,8 @@ pub(super) struct EngineOwner {
     pub(super) roster: Arc<Roster>,
     pub(super) principals: PrincipalNumbers,
     pub(super) next_order: u64,
+    /// When the last event was recorded.
+    pub(super) event_unix_us: Option<i64>,
     pub(super) asks: HashMap<ReplyToken, HubOpenAsk>,
     pub(super) subscribers: HashMap<SubscriberKey, HubSubscriber>,
     pub(super) connections: HashMap<ConnectionKey, HubConnection>,
@@ -137,6 +142,9 @@ impl EngineOwner {
     ) {
         let mut silence = tokio::time::interval(SILENCE_CHECK_INTERVAL);
         silence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let in_a_while = tokio::time::Instant::now() + STORE_TIMES_EVERY;
+        let mut ask_times = tokio::time::interval_at(in_a_while, STORE_TIMES_EVERY);
+        ask_times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.is_stopping {
             let due = self.engine.deadline().into_iter().chain(self.refusals.deadline_us()).min();
             let due = due.map(|at| self.clock.instant(at).into());
@@ -163,6 +171,7 @@ impl EngineOwner {
                     self.count_refusals(false);
                 }
                 _ = silence.tick() => self.end_silent_sessions(),
+                _ = ask_times.tick() => self.store_ask_times_again(),
             }
             for _ in 0..MAX_PER_TURN {
                 if self.batch.changes.len() + self.remembered.len() > MAX_CHANGES_PER_TURN {
@@ -185,6 +194,7 @@ impl EngineOwner {
         }
         self.count_refusals(true);
         self.announce_shutdown();
+        self.store_ask_times();
         self.hand_over(&batches);
         // Waits for room this time: what is not stored now is never stored.
         if !self.batch.is_empty() {
@@ -366,6 +376,7 @@ impl EngineOwner {
             unix_us,
             json,
         });
+        self.event_unix_us = Some(unix_us);
         if is_urgent {
             self.batch.critical_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
@@ -388,6 +399,9 @@ impl EngineOwner {
         };
         let Some(ask) = self.asks.get_mut(&reply_token) else { return };
         ask.ends_unix_us = time.ends_unix_us;
+        let monotonic_us = self.clock.now().monotonic_us;
+        ask.time = Some(LastAskTime { time, monotonic_us });
+        self.event_unix_us = time.event_unix_us;
         let change = if std::mem::replace(&mut ask.is_stored, true) {
             StoreChange::AskMoved { reply_token, time }
         } else {
@@ -480,6 +494,7 @@ impl EngineOwner {
             },
             is_stored: false,
             ends_unix_us: None,
+            time: None,
             asked_unix_us: now.unix_us,
             waiting: Vec::new(),
             connection: None,

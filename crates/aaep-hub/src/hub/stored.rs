@@ -14,6 +14,7 @@ use aaep_engine::{
 };
 use serde_json::{Value, json};
 
+use super::ask_times;
 use super::entry;
 use super::owner::HubOpenAsk;
 use super::session_agent::SessionAgent;
@@ -112,14 +113,17 @@ pub(super) fn load(
 ) -> Result<LoadedState, ReadError> {
     let open: HashMap<&ReplyToken, &store::StoredOpenAsk> =
         stored.open_asks.iter().map(|ask| (&ask.reply_token, ask)).collect();
-    let times = stored.open_asks.iter().map(|ask| AskTimeRecord {
-        reply_token: ask.reply_token.clone(),
-        ends_unix_us: ask.time.ends_unix_us,
-        left_us: ask.time.left_us,
-        limit_unix_us: ask.time.limit_unix_us,
-        changes: ask.time.changes,
-        stored_unix_us: ask.time.stored_unix_us,
-        event_unix_us: ask.time.event_unix_us,
+    let times = stored.open_asks.iter().map(|ask| {
+        let time = ask_times::after_stop(ask.time, now);
+        AskTimeRecord {
+            reply_token: ask.reply_token.clone(),
+            ends_unix_us: time.ends_unix_us,
+            left_us: time.left_us,
+            limit_unix_us: time.limit_unix_us,
+            changes: time.changes,
+            stored_unix_us: time.stored_unix_us,
+            event_unix_us: time.event_unix_us,
+        }
     });
     let mut unreadable = Vec::new();
     let mut subscriptions = Vec::new();
@@ -184,6 +188,7 @@ fn open_asks(
             asked,
             is_stored: true,
             ends_unix_us: ask.time.ends_unix_us,
+            time: None,
             asked_unix_us: unix_us,
             round: 0,
             waiting: Vec::new(),
