@@ -2,9 +2,13 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use aaep_announce::device::lines::{LineOptions, Lines, Notification, start};
 use aaep_announce::{Choice, DeviceReport, Order, Utterance, UtteranceKind, Weight, WordsPart};
+
+/// How long anything may take before a test gives up. Nothing is measured by it.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn utterance(id: u64, kind: UtteranceKind, words: &str) -> Utterance {
     let choices = Vec::new();
@@ -252,8 +256,9 @@ fn the_device_runs_on_its_own_thread_and_ends_with_its_near_end() {
     let device = start(io::sink(), LineOptions::default(), to).expect("a thread");
     device.tell(Order::Say(utterance(1, UtteranceKind::Reply, "Hi."))).expect("it takes orders");
     let told: Vec<DeviceReport> =
-        (0..3).map(|_| reports.recv().expect("a report").report).collect();
+        (0..3).map(|_| reports.recv_timeout(PATIENCE).expect("a report").report).collect();
     assert_eq!(told, [DeviceReport::Works, DeviceReport::Began(1), DeviceReport::Ended(1)]);
     drop(device);
-    assert!(reports.recv().is_err(), "the thread has ended");
+    let ended = reports.recv_timeout(PATIENCE).map(|it| it.report);
+    assert_eq!(ended, Err(mpsc::RecvTimeoutError::Disconnected), "the thread has ended");
 }

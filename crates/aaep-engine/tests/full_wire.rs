@@ -78,16 +78,22 @@ fn what_a_full_wire_gives_back_is_overtaken_by_what_is_urgent_and_told_once() {
 #[test]
 fn a_question_that_a_full_wire_gave_back_is_asked_when_it_is_free() {
     let mut world = World::new();
-    let one = world.listen(1, json!({}));
+    let one = world.listen(1, limited(100, json!({})));
     world.start(SESSION);
     world.say("tool.invoked", tool(1));
     let last = world.take(&one).pop().expect("told");
-    world.say("handoff.requested", handoff("Help."));
-    assert_eq!(world.take(&one).len(), 1);
+    world.say("awaiting.confirmation", confirmation("rpl_1", json!({})));
+    let asked = world.take(&one);
+    assert_eq!(kinds(&asked), ["state.changed", "awaiting.confirmation"]);
     world.block(&one);
     world.take_back(&one, last.id());
+    assert!(world.heard(&one).is_empty(), "the wire is still full");
     world.unblock(&one);
-    assert_eq!(kinds(world.heard(&one)), ["handoff.requested"]);
+    let mut again = kinds(&world.take(&one));
+    again.sort();
+    assert_eq!(again, ["awaiting.confirmation", "state.changed"], "each once");
+    world.confirm(&one, "rpl_1", "accept");
+    assert_eq!(world.engine.open_asks(), 0, "it can be answered");
 }
 
 #[test]

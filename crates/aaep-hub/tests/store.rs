@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use aaep::{EventId, ReplyToken, SessionId};
@@ -81,6 +82,19 @@ fn child(test: &str, folder: &Path) -> Child {
         .expect("started")
 }
 
+/// How long a child may take for its next line. Nothing is measured by it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The lines of a child, as they come. The list ends when the child does.
+fn lines_of(child: &mut Child) -> Receiver<String> {
+    let (to, lines) = mpsc::channel();
+    let out = child.stdout.take().expect("piped");
+    std::thread::spawn(move || {
+        BufReader::new(out).lines().map_while(Result::ok).all(|line| to.send(line).is_ok())
+    });
+    lines
+}
+
 #[test]
 #[ignore = "the process that the test below kills"]
 fn commit_until_killed() {
@@ -127,9 +141,9 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
     let mut acknowledged = 0;
     for round in 0..24 {
         let mut child = child("commit_until_killed", folder.path());
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let lines = lines_of(&mut child);
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // Killed after so many commits, at some moment within the next ones; or while it opens.
+        // Killed after this many commits, at some moment within the next ones; or while it opens.
         let commits = (seed >> 33) % 12;
         let within = Duration::from_micros((seed >> 40) % 3000);
         let mut told = 0;
@@ -141,7 +155,7 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
             told
         };
         if round % 6 != 5 {
-            while note(lines.next().expect("it goes on").expect("a line")) <= commits {}
+            while note(lines.recv_timeout(PATIENCE).expect("another commit")) <= commits {}
         }
         let begun = Instant::now();
         while begun.elapsed() < within {
@@ -150,9 +164,7 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
         child.kill().expect("killed");
         child.wait().expect("gone");
         // What it said before it died was said.
-        for line in lines.map_while(Result::ok) {
-            note(line);
-        }
+        lines.iter().for_each(|line| _ = note(line));
         let (store, recovered) =
             Store::open(folder.path(), Retention::default()).expect("opens after the kill");
         let found = whole_commits(folder.path(), &recovered, &store);
@@ -177,8 +189,8 @@ fn hold_until_told() {
 fn two_processes_cannot_have_the_same_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut child = child("hold_until_told", folder.path());
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    while !lines.next().expect("it goes on").expect("a line").ends_with("open") {}
+    let lines = lines_of(&mut child);
+    while !lines.recv_timeout(PATIENCE).expect("it opens the store").ends_with("open") {}
     let error = Store::open(folder.path(), Retention::default()).map(|_| ()).expect_err("in use");
     assert_eq!(error, OpenError::InUse { folder: folder.path().to_owned() });
     child.kill().expect("killed");

@@ -11,10 +11,11 @@ use aaep_announce::{Choice, DeviceReport, Order, Utterance, UtteranceId, Utteran
 use crate::braille_server::BrailleServer;
 use crate::patience::{Reports, utterance, wait_until};
 
-/// Long enough for an answer to be taken.
+/// Long enough for an answer to be taken. The device counts by its own clock how long answers have been on the
+/// display, and nothing outside shows it, so these tests have to wait.
 const LOOK: Duration = Duration::from_millis(900);
 
-/// Long enough for a key that chooses something to have been heard of.
+/// Long enough for a key that chooses something to have been reported. That nothing comes can only be seen by waiting.
 const MOMENT: Duration = Duration::from_millis(500);
 
 fn start(settings: braille::Settings) -> (Device, Reports) {
@@ -154,7 +155,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
     for cell in [1, 4, 5, 29, 35, 39] {
         server.press(&format!("route {cell}"));
     }
-    assert!(!has_choice(&reports.after(MOMENT)), "the words are no answer");
+    assert!(!has_choice(&reports.after(MOMENT)), "the words are not an answer");
     server.press_until("fwinrt", ANSWERS);
     thread::sleep(LOOK);
     let (no, yes) = (server.cell_of("no"), server.cell_of("yes"));
@@ -162,7 +163,7 @@ fn cells_beside_an_answer_and_cells_of_the_words_choose_nothing() {
     for cell in [no - 1, no + 2, no + 3, no.midpoint(yes), yes - 2, yes - 1] {
         server.press(&format!("route {cell}"));
     }
-    assert!(!has_choice(&reports.after(MOMENT)), "blank cells are no answer");
+    assert!(!has_choice(&reports.after(MOMENT)), "blank cells are not an answer");
     assert_eq!(answer(&mut server, &mut reports, "yes"), DeviceReport::Chosen(1, 0));
 }
 

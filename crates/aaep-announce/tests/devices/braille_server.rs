@@ -127,7 +127,8 @@ impl BrailleServer {
     /// Presses a key: `fwinrt`, `fwinlt`, or `route` with the number of a cell, counted from 0.
     pub(crate) fn press(&mut self, key: &str) {
         let display = self.display.as_mut().expect("a display");
-        // The virtual display takes one line at a time, and the next when more comes: empty lines push it on.
+        // The virtual display takes one line at a time, and the next when more comes: empty lines push it on. It says
+        // nothing about what it has taken, so each line gets a moment.
         for line in [key, "", ""] {
             display.write_all(format!("{line}\r\n").as_bytes()).expect("a key can be pressed");
             thread::sleep(Duration::from_millis(50));

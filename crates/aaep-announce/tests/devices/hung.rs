@@ -1,14 +1,15 @@
-//! Servers of speech and braille that do wrong what a server can do wrong: silence, nonsense, floods, refusals.
+//! Faulty servers of speech and braille: silence, nonsense, floods, refusals.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use aaep_announce::device::{Device, DeviceAddress, braille, speech};
 use aaep_announce::{DeviceReport, Order, Weight};
 
-use crate::patience::{PATIENCE, Reports, utterance};
+use crate::patience::{PATIENCE, Reports, utterance, wait_until};
 
 /// How long a device waits for the servers here.
 const SHORT: Duration = Duration::from_millis(300);
@@ -58,13 +59,18 @@ fn nothing_waits(device: &Device, reports: &mut Reports) {
 
 #[test]
 fn a_server_that_accepts_and_is_silent_keeps_nobody_waiting() {
+    static TRIED: AtomicUsize = AtomicUsize::new(0);
     let (device, mut reports) = start(fake(|stream| {
+        TRIED.fetch_add(1, Ordering::Relaxed);
         thread::sleep(PATIENCE);
         drop(stream);
     }));
     nothing_waits(&device, &mut reports);
     // Also later, when it is tried again and again.
-    thread::sleep(Duration::from_millis(700));
+    let tried = TRIED.load(Ordering::Relaxed);
+    wait_until("the server is tried again", || {
+        (TRIED.load(Ordering::Relaxed) > tried).then_some(())
+    });
     device
         .tell(Order::Say(utterance(99, Weight::Normal, "Still there?")))
         .expect("it takes orders");

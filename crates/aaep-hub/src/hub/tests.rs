@@ -4,7 +4,7 @@
 mod full_disk;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aaep::{Message, Mode, Object, SessionId};
 use aaep_engine::EngineInput;
@@ -33,6 +33,23 @@ fn event(kind: &str, text: &str) -> Object {
         event.remove("progress");
     }
     event
+}
+
+/// How long anything may take before a test fails. Nothing is measured by it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The result of something that must come to an end.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it comes to an end")
+}
+
+/// Waits until the owner has taken every request of the tasks that were spawned before.
+async fn until_taken(hub: &Hub) {
+    // A test has one thread: the tasks run now, and send their requests before this one's.
+    tokio::task::yield_now().await;
+    hub.look_up(|_| ()).await.expect("answered");
+    // And what was answered meanwhile has reached them.
+    tokio::task::yield_now().await;
 }
 
 async fn until(mut holds: impl FnMut() -> bool) {
@@ -115,7 +132,7 @@ async fn on_a_full_disk_what_is_there_can_be_read_and_nothing_is_left_open() {
     assert!(error.to_string().contains("does not count"), "{error}");
     assert!(matches!(hub.tell(&me, reply()).await, Err(HubError::NotTaken { .. })));
     disk.room_bytes.store(u64::MAX, Ordering::SeqCst);
-    waiting.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
+    in_time(waiting).await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
     hub.stop().await;
 }
 
@@ -123,26 +140,21 @@ async fn on_a_full_disk_what_is_there_can_be_read_and_nothing_is_left_open() {
 async fn a_reply_that_waits_for_the_disk_is_answered_when_it_is_known_whether_it_counts() {
     let hub = Hub::builder().start().expect("a hub");
     let (go, waits) = std::sync::mpsc::channel::<()>();
-    let slowed = hub.clone();
-    let held = tokio::spawn(async move {
-        let slow = move |owner: &mut EngineOwner| {
-            let work = move |_: &mut Store| waits.recv().expect("told to go on");
-            owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
-        };
-        slowed.call(slow).await
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let slow = move |owner: &mut EngineOwner| {
+        let work = move |_: &mut Store| waits.recv().expect("told to go on");
+        owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
+    };
+    hub.look_up(slow).await.expect("done");
     let asking = hub.clone();
     let told = tokio::spawn(async move { asking.tell(&Principal::local(), reply()).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_taken(&hub).await;
     assert!(!told.is_finished(), "nothing is said before it is known");
     go.send(()).expect("the keeper waits");
     assert_eq!(
-        told.await.expect("no panic"),
+        in_time(told).await.expect("no panic"),
         Ok(MessageOutcome::NotCounted),
         "there is no such question"
     );
-    held.await.expect("no panic").expect("answered");
     hub.stop().await;
 }
 
@@ -175,14 +187,14 @@ async fn a_reply_that_was_never_stored_is_said_not_to_count() {
     hub.look_up(much).await.expect("done");
     let asking = hub.clone();
     let told = tokio::spawn(async move { asking.tell(&Principal::local(), reply()).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_taken(&hub).await;
     let length = folder.path().join("store.redb").metadata().expect("a file").len();
     disk.room_bytes.store(length / 2, Ordering::SeqCst);
     go.send(()).expect("the keeper waits");
     until(|| hub.trouble().is_some()).await;
     assert!(!told.is_finished() && !hub.is_dead(), "nothing is said before it is known");
     hub.stop().await;
-    let told = told.await.expect("no panic");
+    let told = in_time(told).await.expect("no panic");
     assert_eq!(told, Err(HubError::ReplyLost));
     assert!(HubError::ReplyLost.to_string().contains("does not count"));
 }
@@ -259,14 +271,14 @@ async fn what_waited_for_the_disk_is_stored_in_bounded_commits() {
     let mut asked = vec![ask_owner(Box::new(slow))];
     // Each of these fits into one commit; both together do not.
     for _ in 0..2 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until_taken(&hub).await;
         asked.push(ask_owner(Box::new(|owner| {
             let session_id = SessionId::parse("sess_unknown").expect("an id");
             let change = StoreChange::SessionEnded { session_id, unix_us: 0 };
             owner.batch.changes.extend(std::iter::repeat_n(change, MAX_CHANGES * 2 / 3));
         })));
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_taken(&hub).await;
     go.send(()).expect("the keeper waits");
     for asked in asked {
         assert_eq!(asked.await.expect("no panic"), Ok(()));
@@ -384,6 +396,7 @@ async fn rows_that_cannot_be_understood_are_set_aside() {
 /// All local agents are one principal; those that are present do not keep the sessions of absent ones open.
 #[tokio::test]
 async fn a_silent_session_ends_although_another_agent_of_the_same_principal_is_there() {
+    let began = Instant::now();
     let limits = Limits { silent_session_ms: 1, ..Limits::default() };
     let hub = Hub::builder().guard(Guard::new(limits)).start().expect("a hub");
     let me = Principal::local();
@@ -394,13 +407,19 @@ async fn a_silent_session_ends_although_another_agent_of_the_same_principal_is_t
         started["producer"]["agent_id"] = agent.into();
         hub.publish(&me, vec![started], None).await.expect("answered")[0].as_ref().expect("taken");
     }
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    let running = hub.call(|owner| {
-        owner.end_silent_sessions();
-        let running = owner.engine.running_sessions();
-        running.map(|(id, _)| id.to_string()).collect::<Vec<_>>()
-    });
-    assert_eq!(running.await.expect("answered"), ["sess_one"]);
+    let mut running = vec![String::new(); 2];
+    while running.len() == 2 {
+        // The clock of the hub has to go on by more than the limit, which is a millisecond.
+        tokio::task::yield_now().await;
+        let looked = hub.call(|owner| {
+            owner.end_silent_sessions();
+            let running = owner.engine.running_sessions();
+            running.map(|(id, _)| id.to_string()).collect::<Vec<_>>()
+        });
+        running = looked.await.expect("answered");
+        assert!(began.elapsed() < PATIENCE, "the silent session never ends");
+    }
+    assert_eq!(running, ["sess_one"]);
     let session_id = SessionId::parse("sess_two").expect("an id");
     let events = hub.session_events(&me, &session_id, 0, 9).await.expect("read").expect("there");
     let last = String::from_utf8(events.last().expect("an end").json.to_vec()).expect("UTF-8");

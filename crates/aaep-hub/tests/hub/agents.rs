@@ -221,7 +221,7 @@ async fn agents_of_some_principals_leave_room_for_those_of_another() {
     hub.declare(&me(), "one_more", accepts()).await.expect("nobody has it");
 }
 
-/// Whoever fills the post of an agent leaves room for others there, and a cancel always gets through.
+/// A principal that fills the post of an agent leaves room there for others, and a cancel always gets through.
 #[tokio::test]
 async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
     let hub = hub();
@@ -251,6 +251,7 @@ async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
         let mut count = 0;
         while tell(at, "Tidy up.").await != full {
             count += 1;
+            assert!(count < 1000, "the post of an agent has no bound");
         }
         taken.push(count);
     }

@@ -265,7 +265,7 @@ fn a_program_that_may_not_answer_is_told_so_at_the_handshake_with_the_next_step(
     assert!(told.contains("aaep allow NAME") && !told.contains("rm -rf"), "{told}");
     tokens(&hub).allow_program("test", NOW).expect("allowed");
     let allowed = || notes(&hub, &subscription_request());
-    while allowed().contains("aaep allow") {}
+    wait_until("the program is allowed", || !allowed().contains("aaep allow"));
     let mut hears = subscription_request();
     hears["subscriber_id"] = "display".into();
     hears["capabilities"] = json!({ "event_filters": { "include": ["*"] } });
@@ -295,7 +295,7 @@ fn a_prompt_by_an_address_that_was_replaced_reaches_no_agent() {
     let old = address(&hub, "nvda");
     assert_eq!(prompt(&old, "Old").status, 202, "it waits for a stream");
     let new = address(&hub, "nvda");
-    while prompt(&old, "Old").status != 401 {}
+    wait_until("the old address is refused", || prompt(&old, "Old").status == 401);
     let mut stream = listen(&hub, &format!("{new}/events"), "sess_here12");
     assert_eq!(prompt(&new, "New").status, 202);
     stream.event_of("input.accepted");

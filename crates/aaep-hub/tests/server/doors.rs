@@ -248,8 +248,7 @@ fn nothing_of_a_request_comes_back_unescaped() {
 fn guesses_are_hardly_ever_checked_and_a_token_that_was_good_lately_gets_in_at_once() {
     let hub = with_credentials();
     let right = token(&hub.folder, "right", &[Scope::Listen]);
-    // A new token is known within about a second.
-    while hub.as_someone(&right, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    hub.wait_until_known(&right);
     let mut guesses: Vec<Client> = (0..200)
         .map(|at| {
             let wrong = format!("authorization: Bearer aaep_{at:043}\r\n");

@@ -81,8 +81,7 @@ fn only_an_admin_who_hears_everyone_keeps_the_hub() {
     let mail = HeardAgents::Only(["mail".to_owned()].into());
     let restricted = token_hearing(&hub.folder, "mail admin", &[Scope::Admin], mail);
     let admin = token(&hub.folder, "admin", &[Scope::Admin]);
-    // A new token is known within about a second.
-    while hub.as_someone(&admin, "GET", "/aaep/v1/audit", "").status == 401 {}
+    hub.wait_until_known(&admin);
     for path in ["/aaep/v1/audit", "/aaep/v1/backup"] {
         hub.as_someone(&subscriber, "GET", path, "").refuses(403, "scope_missing");
         hub.as_someone(&restricted, "GET", path, "").refuses(403, "hears_some");

@@ -65,8 +65,7 @@ fn an_admin_who_hears_some_agents_deletes_only_their_sessions() {
     let scopes = [Scope::Admin, Scope::Listen];
     let restricted = token_hearing(&hub.folder, "mail admin", &scopes, mail);
     let admin = token(&hub.folder, "admin", &scopes);
-    // A new token is known within about a second.
-    while hub.as_someone(&admin, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    hub.wait_until_known(&admin);
     for event in [started("sess_1"), ended("sess_1")] {
         let body = event.to_string();
         assert_eq!(hub.as_someone(&agents, "POST", "/aaep/v1/publish", &body).status, 200);
@@ -85,8 +84,7 @@ fn deleting_takes_the_scope_for_it() {
     let delete = hub.as_someone(&subscriber, "DELETE", "/aaep/v1/sessions/sess_1", "");
     delete.refuses(403, "scope_missing");
     let agent = token(&hub.folder, "agent", &[Scope::Publish]);
-    // A new token is known within about a second.
-    while hub.as_someone(&agent, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    hub.wait_until_known(&agent);
     hub.as_someone(&agent, "GET", "/aaep/v1/sessions", "").refuses(403, "scope_missing");
 }
 
@@ -143,8 +141,7 @@ fn the_history_says_whether_the_person_or_a_rule_answered() {
     let other = token(&hub.folder, "other", &[Scope::Listen]);
     let mail = HeardAgents::Only(["mail".to_owned()].into());
     let stranger = token_hearing(&hub.folder, "stranger", &[Scope::Listen], mail);
-    // A new token is known within about a second.
-    while hub.as_someone(&stranger, "GET", "/aaep/v1/sessions", "").status == 401 {}
+    hub.wait_until_known(&stranger);
     answered(&hub, &agents, &person, "sess_1", &json!({}));
     answered(&hub, &agents, &person, "sess_2", &json!({ "decided_by": "automatic: no photos" }));
     let hub = TestHub::in_folder(hub.stop(), with_store);

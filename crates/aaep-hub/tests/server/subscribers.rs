@@ -203,8 +203,7 @@ fn a_subscriber_that_reconnects_to_a_large_backlog_hears_all_of_it_on_one_connec
     (0..8).for_each(|round| invoke_tools(&hub, round * 30..(round + 1) * 30, 3200));
     let mut back = hub.stream(&format!("last-event-id: {last}\r\n"), &id);
     back.event();
-    // Its socket gets full.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    hub.wait_until_blocked(1);
     let asked = hub.post("/aaep/v1/publish", &question("sess_1"));
     assert_eq!(asked.status, 200, "{}", asked.body);
     let mut heard: Vec<Value> = (0..241).map(|_| back.event()).collect();
@@ -223,7 +222,7 @@ fn someone_who_left(hub: &TestHub) -> (String, String) {
     (id, last)
 }
 
-/// An agent calls these tools, each with so many words.
+/// An agent calls these tools, each with this many words.
 fn invoke_tools(hub: &TestHub, numbers: std::ops::Range<usize>, words: usize) {
     let words = "word ".repeat(words);
     let tools = numbers.map(|at| {

@@ -16,6 +16,16 @@ use tokio::runtime::Runtime;
 /// How long anything may take before a test fails. Nothing is asserted about less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Waits until something holds, and fails if that takes too long.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        // Only so as not to ask without a pause.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// A hub on a free port of this machine.
 pub(crate) struct TestHub {
     pub(crate) runtime: Runtime,
@@ -119,11 +129,27 @@ impl TestHub {
 
     /// Waits until the hub has noticed that all connections are gone.
     pub(crate) fn wait_until_empty(&self) {
-        let began = Instant::now();
-        while self.daemon().hub().guard().connections() > 0 {
-            assert!(began.elapsed() < PATIENCE, "a connection was never given back");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("all connections are given back", || {
+            self.daemon().hub().guard().connections() == 0
+        });
+    }
+
+    /// Waits until the hub has read a token that was just made; it looks about once a second.
+    pub(crate) fn wait_until_known(&self, credential: &str) {
+        wait_until("the token is known", || {
+            self.as_someone(credential, "GET", "/aaep/v1/sessions", "").status != 401
+        });
+    }
+
+    /// Waits until the hub counts this many subscribers whose sockets are full.
+    pub(crate) fn wait_until_blocked(&self, count: u64) {
+        wait_until("a socket is full", || self.has_blocked(count));
+    }
+
+    /// Whether the hub counts this many subscribers whose sockets are full.
+    pub(crate) fn has_blocked(&self, count: u64) -> bool {
+        let line = format!("listeners_blocked {count}");
+        self.get("/metrics").body.lines().any(|it| it.starts_with("aaep_") && it.ends_with(&line))
     }
 
     /// Begins a session.
@@ -259,7 +285,7 @@ impl Client {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     pub(crate) fn exactly(&mut self, count: usize) -> Vec<u8> {
         while self.read.len() < count {
             assert!(self.more() > 0, "the connection ended early");

@@ -170,7 +170,7 @@ fn a_renewed_certificate_is_taken_and_a_broken_one_is_not() {
     let hub = hub(folder, files.clone(), |_| {});
     assert_eq!(status(ask(&hub, &first, None, &token).as_ref()), Some("200"));
     assert_eq!(status(ask(&hub, &second, None, &token).as_ref()), None);
-    write(&files.certificate, "this is no certificate");
+    write(&files.certificate, "this is not a certificate");
     let renewed = second.issue(NAME);
     write(&files.private_key, &renewed.1);
     // A key without its certificate, and no certificate at all: the old pair stays at work.
@@ -178,9 +178,9 @@ fn a_renewed_certificate_is_taken_and_a_broken_one_is_not() {
         assert_eq!(status(ask(&hub, &first, None, &token).as_ref()), Some("200"));
     }
     write(&files.certificate, &renewed.0);
-    while status(ask(&hub, &second, None, &token).as_ref()) != Some("200") {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_until("the renewed certificate is served", || {
+        status(ask(&hub, &second, None, &token).as_ref()) == Some("200")
+    });
     assert_eq!(status(ask(&hub, &first, None, &token).as_ref()), None, "the old one is gone");
 }
 

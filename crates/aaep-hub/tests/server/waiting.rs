@@ -126,8 +126,7 @@ fn everyone_sees_what_they_may_hear_and_no_more() {
     let onlooker = make("onlooker", &[Scope::Listen], HeardAgents::All);
     let mail = HeardAgents::Only(["mail".to_owned()].into());
     let of_mail = make("of mail", &[Scope::Listen, Scope::Reply], mail);
-    // A new token is known within about a second.
-    while hub.as_someone(&of_mail, "GET", ASKS, "").status == 401 {}
+    hub.wait_until_known(&of_mail);
 
     let (_, _stream) = listen(&hub, &person);
     let photos = ask(&hub, &agents, "photos");
@@ -185,8 +184,7 @@ fn one_agent_hides_no_question_of_another() {
     let person = make("person", &[Scope::Listen, Scope::Reply]);
     let hog = make("hog", &[Scope::Publish]);
     let quiet = make("quiet", &[Scope::Publish]);
-    // A new token is known within about a second.
-    while hub.as_someone(&quiet, "GET", ASKS, "").status == 401 {}
+    hub.wait_until_known(&quiet);
     let (_, _stream) = listen(&hub, &person);
     // More than fits into one page.
     let begun = hub.as_someone(&hog, "POST", "/aaep/v1/publish", &of_hog(started("sess_hog")));

@@ -88,7 +88,8 @@ async fn a_stream_that_ends_because_of_what_was_said_ends_after_the_answer() {
     let mut answer = producer.accept().await;
     answer.request().await;
     drop(stream);
-    // If this is too short for the link to see the end, the test sees less, and never fails for it.
+    // Nothing shows from outside that the link has seen the end. If this pause is too short for it, the test sees
+    // less, and never fails for that.
     tokio::time::sleep(Duration::from_millis(100)).await;
     answer.answer("409 Conflict", "", REJECTED).await;
     assert_eq!(heard(&mut link).await.as_deref(), Ok(REJECTED));
@@ -216,6 +217,7 @@ async fn silence_is_a_cut_and_signs_of_life_are_not_silence() {
     let options = DialOptions { silence_timeout, ..DialOptions::default() };
     let (mut link, mut peer) = listening(&producer, options).await;
     for _ in 0..6 {
+        // The pauses are what is tested: together longer than the timeout, each far shorter.
         tokio::time::sleep(silence_timeout / 4).await;
         let mut bytes = Vec::new();
         chunk::chunk(sse::HEARTBEAT, &mut bytes);

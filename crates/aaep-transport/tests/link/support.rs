@@ -81,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     pub(crate) async fn exactly(&mut self, count: usize) -> Vec<u8> {
         while self.read.len() < count {
             assert!(self.more().await > 0, "it ended early");

@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
 use crate::server::*;
 
@@ -46,9 +47,12 @@ async fn a_head_that_never_ends_is_not_waited_for() {
         Ok::<_, std::convert::Infallible>(Response::new(String::new()))
     });
     tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HT").await.expect("takes bytes");
-    serve_connection(served, service).await.expect_err("timed out");
+    let served = timeout(PATIENCE, serve_connection(served, service)).await;
+    served.expect("it is given up").expect_err("timed out");
     // The connection is closed, whatever hyper said before.
-    client.read_to_end(&mut Vec::new()).await.expect("an end");
+    let mut rest = Vec::new();
+    let ended = timeout(PATIENCE, client.read_to_end(&mut rest)).await.expect("it is closed");
+    ended.expect("an end");
 }
 
 #[tokio::test]
@@ -70,11 +74,12 @@ async fn after_the_stop_the_answer_under_way_is_the_last_one() {
     let twice = b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n";
     tokio::io::AsyncWriteExt::write_all(&mut client, twice).await.expect("takes bytes");
     let until = async move { drop(stopped.await) };
-    let end = serve_connection_until(served, service, ServeLimits::default(), until).await;
+    let served = serve_connection_until(served, service, ServeLimits::default(), until);
+    let end = timeout(PATIENCE, served).await.expect("it ends");
     assert_eq!(end.expect("served"), ServeEnd::Done);
     let mut answer = String::new();
     // What was sent and never read may reset the connection after the answer.
-    let _ = client.read_to_string(&mut answer).await;
+    let _ = timeout(PATIENCE, client.read_to_string(&mut answer)).await.expect("it is closed");
     assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
     assert!(answer.ends_with("whole"), "{answer}");
 }

@@ -129,7 +129,7 @@ pub(crate) fn packet(id: &str, json: &str) -> Arc<WirePacket> {
     Arc::new(WirePacket::new(id, json.to_owned()))
 }
 
-/// A packet of about so many bytes.
+/// A packet of about this many bytes.
 pub(crate) fn large(id: usize, bytes: usize) -> Arc<WirePacket> {
     packet(&format!("evt_{id}"), &format!("\"{}\"", "x".repeat(bytes)))
 }

@@ -25,7 +25,7 @@ async fn a_running_session_can_be_ended_and_deleted_and_then_there_is_room() {
     let deleted = hub.delete_session(&me, &session_id).await.expect("answered");
     assert!(deleted.expect("deleted").events > 0);
     // There is room: the waiting request is answered, and nothing of the session comes back.
-    waiting.await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
+    in_time(waiting).await.expect("no panic").expect("answered")[0].as_ref().expect("taken");
     until(|| hub.trouble().is_none()).await;
     let mut again = event("session.started", "Tidying again.");
     again["session_id"] = "sess_two".into();

@@ -1,4 +1,4 @@
-//! Connections of HTTP/2: limits, slowness, TLS, and what is no gRPC.
+//! Connections of HTTP/2: limits, slowness, TLS, and bytes that are not gRPC.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -78,12 +78,8 @@ fn a_connection_without_calls_is_closed_and_one_with_a_call_stays() {
     let mut call = Call::begin(&hub, "").expect("a call");
     call.subscribe();
     let _unused = channel(&hub);
-    let began = Instant::now();
     // The connection of the call and the call itself.
-    while hub.daemon().hub().guard().connections() > 2 {
-        assert!(began.elapsed() < PATIENCE, "the unused connection was never closed");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the unused connection is closed", || hub.daemon().hub().guard().connections() <= 2);
     hub.begin("sess_1");
     assert_eq!(call.next()["session_id"], "sess_1");
 }
@@ -168,13 +164,9 @@ fn a_subscriber_that_never_reads_holds_up_nobody() {
     let mut quick = Call::begin(&hub, "").expect("a call");
     quick.subscribe();
     hub.begin("sess_1");
-    let is_blocked = |hub: &TestHub| {
-        let text = hub.get("/metrics").body;
-        text.lines().any(|line| line.starts_with("aaep_") && line.contains("listeners_blocked 1"))
-    };
-    // Until the one who does not read has filled all that is between it and the hub.
+    // Until the subscriber that does not read has filled everything between it and the hub.
     let mut published = 0;
-    while !is_blocked(&hub) {
+    while !hub.has_blocked(1) {
         assert!(published < 2000, "it never filled up");
         for _ in 0..20 {
             let mut event = progress("sess_1", &format!("evt_{published:032x}"));
