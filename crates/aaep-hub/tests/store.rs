@@ -164,7 +164,9 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
         child.kill().expect("killed");
         child.wait().expect("gone");
         // What it said before it died was said.
-        lines.iter().for_each(|line| _ = note(line));
+        for line in &lines {
+            note(line);
+        }
         let (store, recovered) =
             Store::open(folder.path(), Retention::default()).expect("opens after the kill");
         let found = whole_commits(folder.path(), &recovered, &store);

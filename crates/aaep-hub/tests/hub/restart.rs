@@ -299,7 +299,7 @@ async fn a_hub_starts_on_a_damaged_store_says_so_and_accepts_no_question_whose_s
             assert_ne!(answered, MessageOutcome::Counted, "{about}");
             let state = hub.ask_state(&me(), &token(TOKEN), Duration::ZERO).await;
             let settlement = state.ok().and_then(|state| state.settlement);
-            assert_ne!(settlement.map(|it| it.outcome), Some(Outcome::Accept), "{about}");
+            assert_ne!(settlement.map(|it| it.outcome), Some(AskOutcome::Accept), "{about}");
         }
         said += usize::from(!hub.notes().is_empty());
         publish(&hub, started("sess_two")).await;

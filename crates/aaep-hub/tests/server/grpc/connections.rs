@@ -1,7 +1,6 @@
 //! Connections of HTTP/2: limits, slowness, TLS, and bytes that are not gRPC.
 
 use std::io::Read as _;
-use std::time::{Duration, Instant};
 
 use aaep_transport::grpc::{GetManifestRequest, Manifest};
 use http::{Method, StatusCode};
