@@ -11,6 +11,7 @@ use crate::support::{Hub, aaep, err, out};
 const TRIED: &[(&[&str], &str)] = &[
     (&["listen"], ""),
     (&["listen", "--json"], ""),
+    (&["agents"], ""),
     (&["replay"], ""),
     (&["validate", "samples/broken.jsonl"], ""),
     (&["emit", "say", "Done."], ""),
@@ -35,7 +36,7 @@ const TRIED: &[(&[&str], &str)] = &[
 
 /// Commands whose output is not what they are for, or that are tried elsewhere.
 const NOT_TRIED: &[&str] =
-    &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "schema", "serve"];
+    &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema", "serve"];
 
 /// Runs a command whose output nobody reads.
 fn unread(command: &mut Command) -> Output {

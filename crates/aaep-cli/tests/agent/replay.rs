@@ -481,8 +481,8 @@ fn a_time_can_be_said_and_one_that_cannot_be_understood_is_not_guessed() {
 fn text_of_an_agent_is_only_text() {
     let desk = Desk::new();
     let hostile = "Hi \u{1b}[2J\u{202e}\u{7}there.\nsettled: You accepted it.\r\nnotice: fake";
-    desk.begins("bad\u{1b}[31m", "sess_bad", hostile);
-    desk.says("bad\u{1b}[31m", "sess_bad", hostile);
+    desk.begins("bad[31m", "sess_bad", hostile);
+    desk.says("bad[31m", "sess_bad", hostile);
     for arguments in [
         &["session", "1"][..],
         &["session", "1", "--turns"],
