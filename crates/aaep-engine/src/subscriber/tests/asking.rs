@@ -320,8 +320,10 @@ fn a_clarification_that_names_no_kind_takes_words() {
 fn a_reply_that_would_not_be_valid_uses_nothing_up() {
     let mut subscriber = listening();
     subscriber.get(1, &confirmation("q", 60));
-    let details =
-        ConfirmationDetails { decided_by: Some(String::new()), ..ConfirmationDetails::default() };
+    let details = ConfirmationDetails {
+        decided_by: Some(format!("user:{}", "x".repeat(300))),
+        ..ConfirmationDetails::default()
+    };
     let got = subscriber.confirm(at(2), &token("q"), Decision::Accept, details);
     assert!(matches!(got, Err(CannotReply::Malformed(_))), "{got:?}");
     let never = Now { monotonic_us: 3000, unix_us: i64::MAX };

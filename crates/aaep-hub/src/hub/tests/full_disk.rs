@@ -65,12 +65,22 @@ async fn beyond_those_that_wait_a_deletion_is_refused_and_changes_nothing() {
         hub.publish(&me, events, None).await.expect("answered")[0].as_ref().expect("taken");
     }
     let (go, waits) = std::sync::mpsc::channel::<()>();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
     let slow = move |owner: &mut EngineOwner| {
-        let work = move |_: &mut Store| waits.recv().expect("told to go on");
+        let work = move |_: &mut Store| {
+            begun.send(()).expect("someone waits");
+            waits.recv().expect("told to go on");
+        };
         owner.batch.effects.push(DeferredEffect::Store(Box::new(work)));
-        owner.status.note_failure("There is no room.", false);
     };
     hub.look_up(slow).await.expect("done");
+    // The keeper takes nothing more from here on, so that the queue gets full.
+    tokio::time::timeout(Duration::from_secs(20), has_begun)
+        .await
+        .expect("in time")
+        .expect("begun");
+    let fail = |owner: &mut EngineOwner| owner.status.note_failure("There is no room.", false);
+    hub.look_up(fail).await.expect("done");
     let fill = |owner: &mut EngineOwner| {
         while owner.delete.try_send(Box::new(|_: &mut Store| None)).is_ok() {}
     };
