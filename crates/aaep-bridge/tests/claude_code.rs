@@ -65,11 +65,14 @@ impl Session {
         let kept = serde_json::to_vec(&self.memory).expect("JSON");
         self.memory = serde_json::from_slice(&kept).expect("the same memory");
         let plan = call.handle(&mut self.memory, &setup);
-        let is_known = |id: &Value| self.told.iter().any(|it| it["session_id"] == *id);
-        if let (Some(opening), Some(first)) = (&plan.opening, plan.events.first())
-            && !is_known(&first["session_id"])
-        {
-            self.told.push(opening.clone());
+        if let Some(opening) = &plan.opening {
+            let begins = |it: &Value| {
+                it["session_id"] == opening["session_id"] && it["type"] == opening["type"]
+            };
+            let is_begun = self.told.iter().chain(&plan.events).any(begins);
+            if !is_begun && !plan.events.is_empty() {
+                self.told.push(opening.clone());
+            }
         }
         self.told.extend(plan.events.clone());
         self.withdrawn.extend(plan.withdrawn.clone());
