@@ -143,7 +143,7 @@ impl HookHandler<'_> {
         self.plan
     }
 
-    /// Who speaks in the turn that goes on.
+    /// The agent in its current turn, as the hub knows it.
     fn voice(&self) -> AgentVoice {
         let cut = |text: &str| text.chars().take(MAX_ID_CHARS).collect::<String>();
         let turn = self.memory.turn.as_deref().unwrap_or("none");

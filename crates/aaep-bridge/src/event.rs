@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// The longest text that fits into every field for sentences.
 const MAX_WORDS_CHARS: usize = 4000;
 
-/// Who speaks, where it works, and in which session.
+/// An agent at work: its name, its project and its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentVoice {
     /// The name by which the hub knows the agent.
