@@ -2,10 +2,11 @@
 //!
 //! Agents send events over HTTP to `aaep serve`, whose store is on a real disk. Each waits for its
 //! answer, which comes when the event is stored. In the same run, in alternation, they send the same
-//! to a hub without a journal, which shows what the journal is good for, and as many threads hand the same bytes to one writer that appends them to a file, or commits them to a table of
-//! redb, with one wait for the disk for all pending writes. That is the limit: it reads no request,
-//! checks nothing and notifies nobody. Between the two is a hand-written HTTP server that does
-//! nothing but append.
+//! to a hub without a journal, which shows what the journal is good for, and to the hub of another
+//! build if one is named. As many threads hand the same bytes to one writer that appends them to a
+//! file, or commits them to a table of redb, with one wait for the disk for all pending writes. That
+//! is the limit: it reads no request, checks nothing and notifies nobody. Between the two is a
+//! hand-written HTTP server that does nothing but append.
 
 mod by_hand;
 
@@ -55,6 +56,9 @@ pub(crate) struct PublishBenchOptions {
     /// Where files are written; it should be on a real disk.
     #[arg(long, value_name = "DIR", default_value = "target")]
     folder: PathBuf,
+    /// Measure the hub of this program in the same run, too: `aaep` of another build.
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
     /// Write the numbers to this file as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -89,6 +93,9 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     let plain_folder = TempDir::new_in(&options.folder).map_err(place)?;
     let served = ServedHub::start_in(folder.path(), 300, "")?;
     let plain = ServedHub::start_without_journal(plain_folder.path(), 300)?;
+    let other_folder = TempDir::new_in(&options.folder).map_err(place)?;
+    let other = options.beside.as_ref();
+    let other = other.map(|it| ServedHub::start_other(it, other_folder.path(), 400)).transpose()?;
     if !ServedHub::has_journal(folder.path()) || ServedHub::has_journal(plain_folder.path()) {
         return Err("the hubs do not differ by their journal".to_owned());
     }
@@ -107,7 +114,12 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
         for agents in &options.agents {
             let (agents, batch) = (*agents, *batch);
             let mut best: [Option<PublishFindings>; 5] = [None; 5];
+            let mut best_other: Option<PublishFindings> = None;
             for _ in 0..options.rounds {
+                if let Some(other) = &other {
+                    let found = hub(other, agents, batch, &mut sessions, time)?;
+                    best_other = Some(found.better(best_other));
+                }
                 let found = [
                     hub(&served, agents, batch, &mut sessions, time)?,
                     hub(&plain, agents, batch, &mut sessions, time)?,
@@ -130,7 +142,13 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
                 *worst = Some(worst.map_or(ratio, |worst| worst.min(ratio)));
             }
             let title = format!("Agents at once: {agents}. Events in a request: {batch}");
-            report.add(&block(title, batch, [hub, plain, by_hand, file, table]));
+            let mut block = block(title, batch, [hub, plain, by_hand, file, table]);
+            if let Some(other) = best_other {
+                let ratio = hub.pace.per_second / other.pace.per_second;
+                block.line("the other hub", other.amounts(batch));
+                block.line("the hub", vec![NamedAmount::new("by the other hub", ratio, "times")]);
+            }
+            report.add(&block);
         }
     }
     report.judge(&[
@@ -155,6 +173,9 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     ]);
     served.stop()?;
     plain.stop()?;
+    if let Some(other) = other {
+        other.stop()?;
+    }
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", report.to_json());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -52,6 +52,14 @@ impl ServedHub {
         Ok(ServedHub { child, address, socket: folder.join(SOCKET), folder: None })
     }
 
+    /// Starts the hub of another build of `aaep` with its files in this folder. A build that does not know the limits
+    /// of today gets those that hubs have always had.
+    pub(crate) fn start_other(program: &Path, folder: &Path, room: usize) -> Result<Self, String> {
+        let started = serve_by(program, folder, &roomy(room, ""));
+        let (child, address) = started.or_else(|_| serve_by(program, folder, &basic(room)))?;
+        Ok(ServedHub { child, address, socket: folder.join(SOCKET), folder: None })
+    }
+
     /// Starts a hub in this new folder that cannot have a journal: in its place is a link that leads nowhere. Such a
     /// hub commits each group durably to its database, which is slower, and does everything else as usual.
     pub(crate) fn start_without_journal(folder: &Path, subscribers: usize) -> Result<Self, String> {
@@ -158,10 +166,23 @@ fn roomy(subscribers: usize, tables: &str) -> String {
     )
 }
 
+/// The limits that every build of `aaep` knows.
+fn basic(room: usize) -> String {
+    format!(
+        "[hub]\nmax_subscriptions = {room}\n[limits]\nconnections = {room}\n\
+         connections_per_principal = {room}\nsubscriptions_per_principal = {room}\n\
+         publishes_per_second = 1000000\npublish_burst = 1000000\n"
+    )
+}
+
 fn serve(folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
+    serve_by(&program()?, folder, config)
+}
+
+fn serve_by(program: &Path, folder: &Path, config: &str) -> Result<(Child, SocketAddr), String> {
     let path = |name: &str| folder.join(name);
     fs::write(path("hub.toml"), config).map_err(|error| error.to_string())?;
-    let mut child = Command::new(program()?)
+    let mut child = Command::new(program)
         .args(["serve", "--bind", "127.0.0.1:0", "--config"])
         .arg(path("hub.toml"))
         .arg("--socket")
