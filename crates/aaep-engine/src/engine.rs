@@ -31,7 +31,6 @@ use self::asks::SubscriberAsks;
 use self::dropped_ids::DroppedIds;
 pub use self::recover::{RecoveredState, Replayed};
 use self::subscribers::NewSubscriber;
-use crate::ask::PendingAsk;
 use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey};
 use crate::clock::{Now, SECOND_US};
 use crate::ids::{IdDigest, IdGenerator};
@@ -349,17 +348,8 @@ pub struct Engine {
     session_keys: HashMap<SessionId, SessionKey>,
     /// The ids of the events in the histories, to recognize repeated ones.
     event_ids: HashMap<EventId, SessionKey>,
-    asks: BTreeMap<ReplyToken, PendingAsk>,
-    /// The open asks by global order, which is shorter than a token.
-    ask_tokens: BTreeMap<u64, ReplyToken>,
-    /// The open asks by when they are due: for their default, or to announce how much time is left.
-    asks_due: BTreeSet<(u64, ReplyToken)>,
-    /// The open asks of each session that has any.
-    asks_of: BTreeMap<SessionKey, BTreeSet<ReplyToken>>,
-    /// For each tag, the global orders of the open asks that subscribers with that tag hear.
-    asks_by_tag: BTreeMap<String, BTreeSet<u64>>,
+    asks: asks::AskTable,
     work: work::WorkCounters,
-    used_tokens: shares::UsedTokens,
     /// When the last event was recorded, by the machine's clock.
     event_unix_us: Option<i64>,
     shares: shares::SharesByPrincipal,
@@ -401,13 +391,8 @@ impl Engine {
             sessions: BTreeMap::new(),
             session_keys: HashMap::new(),
             event_ids: HashMap::new(),
-            asks: BTreeMap::new(),
-            ask_tokens: BTreeMap::new(),
-            asks_due: BTreeSet::new(),
-            asks_of: BTreeMap::new(),
-            asks_by_tag: BTreeMap::new(),
+            asks: asks::AskTable::default(),
             work: work::WorkCounters::default(),
-            used_tokens: shares::UsedTokens::default(),
             event_unix_us: None,
             shares: shares::SharesByPrincipal::default(),
             audiences: BTreeMap::new(),
@@ -493,7 +478,7 @@ impl Engine {
     /// When something is next due. None if only an input can change anything. After `handle`, it is later
     /// than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
-        let asks = self.asks_due.first().map(|(at, _)| *at);
+        let asks = self.asks.next_due_us();
         let subscribers = self.due.first().map(|(at, _)| *at);
         [asks, subscribers].into_iter().flatten().min()
     }
@@ -555,7 +540,7 @@ impl Engine {
 
     /// Whether an ask is open.
     pub fn is_open(&self, reply_token: &ReplyToken) -> bool {
-        self.asks.contains_key(reply_token)
+        self.asks.contains(reply_token)
     }
 
     /// How many asks are open.

@@ -5,6 +5,7 @@
 //! and is allowed to, ever means yes.
 
 mod late;
+mod table;
 mod time;
 mod waiting;
 
@@ -28,6 +29,7 @@ use crate::order::{Grant, GrantedBy};
 use crate::terms::Terms;
 
 pub(crate) use late::SubscriberAsks;
+pub(super) use table::AskTable;
 pub(super) use time::AskTimeRequest;
 pub use waiting::OpenAskView;
 
@@ -131,66 +133,29 @@ impl Engine {
             let settlement = AskSettlement { response, ..AskSettlement::new(outcome, by) };
             self.settle(now, token, settlement, out);
         } else {
-            self.file(token);
+            self.asks.file(token);
         }
     }
 
-    /// Files an ask under the moment when it is next due.
-    pub(super) fn file(&mut self, token: &ReplyToken) {
-        let Some(ask) = self.asks.get_mut(token) else { return };
-        let next_us = ask.next_us();
-        if ask.filed_us == Some(next_us) {
-            return;
-        }
-        if let Some(before) = ask.filed_us.replace(next_us) {
-            self.asks_due.remove(&(before, token.clone()));
-        }
-        self.asks_due.insert((next_us, token.clone()));
-    }
-
-    /// Removes an ask from all indexes of open asks.
+    /// Removes an ask, which no longer counts for its principal.
     fn take_ask(&mut self, token: &ReplyToken) -> Option<PendingAsk> {
         let ask = self.asks.remove(token)?;
-        self.ask_tokens.remove(&ask.order);
         self.count_ask(ask.principal, &ask.event, false);
-        self.forget_tags(&ask);
-        if let Some(filed_us) = ask.filed_us {
-            self.asks_due.remove(&(filed_us, token.clone()));
-        }
-        if let Some(tokens) = self.asks_of.get_mut(&ask.session) {
-            tokens.remove(token);
-            if tokens.is_empty() {
-                self.asks_of.remove(&ask.session);
-            }
-        }
         Some(ask)
     }
 
     /// The open asks of a session.
     pub(super) fn asks_in(&self, session: SessionKey) -> impl Iterator<Item = &PendingAsk> {
-        let tokens = self.asks_of.get(&session).into_iter().flatten();
-        tokens.filter_map(|token| self.asks.get(token))
+        self.asks.in_session(session).filter_map(|token| self.asks.get(token))
     }
 
     /// Does what is due for asks.
     pub(super) fn tick_asks(&mut self, now: Now, out: &mut Vec<Output>) {
-        let mut due = Vec::new();
-        while let Some((at, _)) = self.asks_due.first()
-            && *at <= now.monotonic_us
-            && let Some((_, token)) = self.asks_due.pop_first()
-        {
-            if let Some(ask) = self.asks.get_mut(&token) {
-                ask.filed_us = None;
-            }
-            due.push(token);
-        }
-        // Handled in the order of their tokens, not of their times, so that late timers change nothing.
-        due.sort_unstable();
-        for token in due {
+        for token in self.asks.take_due(now.monotonic_us) {
             self.check_answerable(now, &token, out);
             let left =
                 self.asks.get_mut(&token).and_then(|ask| ask.time.countdown(now.monotonic_us));
-            self.file(&token);
+            self.asks.file(&token);
             if let Some(left_us) = left {
                 self.tell_countdown(now, &token, left_us, out);
             }
@@ -274,7 +239,7 @@ impl Engine {
             return Err(ReplyRefusal::MayNotReply);
         }
         let Some(ask) = self.asks.get(token) else {
-            let was_used = self.used_tokens.contains(token);
+            let was_used = self.asks.was_used(token);
             return Err(if was_used {
                 ReplyRefusal::AlreadySettled
             } else {
@@ -310,7 +275,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(ask) = self.take_ask(token) else { return };
-        self.used_tokens.add(Some(ask.principal), token);
+        self.asks.mark_used(Some(ask.principal), token);
         let AskSettlement { outcome, response, decided_by, answered_by } = settlement;
         if outcome == AskOutcome::Accept
             && let Some(session) = self.sessions.get_mut(&ask.session)
@@ -389,8 +354,8 @@ impl Engine {
             self.asks.get(token).is_some_and(|it| it.event.envelope.producer.agent_id == agent)
         };
         let is_meant = |token: &&ReplyToken| agent_id.is_none_or(|agent| is_by(token, agent));
-        let tokens = self.asks_of.get(&session).into_iter().flatten();
-        let tokens: Vec<ReplyToken> = tokens.filter(is_meant).cloned().collect();
+        let tokens: Vec<ReplyToken> =
+            self.asks.in_session(session).filter(is_meant).cloned().collect();
         for token in tokens {
             self.settle(now, &token, AskSettlement::withdrawn(), out);
         }

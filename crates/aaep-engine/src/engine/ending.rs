@@ -51,7 +51,7 @@ impl Engine {
                 && since_us >= for_us.min(TIME_TO_RETURN_US)
         };
         let silent = self.sessions.iter().filter(|(key, session)| {
-            !session.order.is_ended() && is_silent(session) && !self.asks_of.contains_key(key)
+            !session.order.is_ended() && is_silent(session) && !self.asks.has_any_in(**key)
         });
         silent.map(|(_, session)| session.id.clone()).collect()
     }

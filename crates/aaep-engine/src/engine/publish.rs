@@ -88,10 +88,10 @@ impl Engine {
             {
                 return Err(Refusal::UnsafeDefault);
             }
-            if self.used_tokens.contains(token) {
+            if self.asks.was_used(token) {
                 return Err(Refusal::TokenUsed);
             }
-            if self.asks.contains_key(token) {
+            if self.asks.contains(token) {
                 return Err(Refusal::TokenOpen);
             }
             if self.is_being_asked(event) {

@@ -90,7 +90,7 @@ impl Engine {
         engine.ids = IdGenerator::after_stop(engine.config.seed, now.unix_us);
         let mut out = Vec::new();
         for token in &recovered.used_tokens {
-            engine.used_tokens.add(None, token);
+            engine.asks.mark_used(None, token);
         }
         let mut open = BTreeMap::new();
         for event in events {
@@ -184,7 +184,7 @@ impl Engine {
         let said = said.filter(|_| author == Author::Hub);
         if let Some(resolution) = said.and_then(|said| said.resolution) {
             let principal = self.sessions.get(&key).map(|session| session.principal);
-            self.used_tokens.add(principal, &resolution.reply_token);
+            self.asks.mark_used(principal, &resolution.reply_token);
             if let Some(ask) = open.remove(&resolution.reply_token)
                 && resolution.outcome == AskOutcome::Accept
                 && let Some(session) = self.sessions.get_mut(&ask.session)

@@ -5,7 +5,7 @@
 //! with all open asks. A late subscriber is sent its asks in batches, like everything else. Until
 //! an ask is sent, a reply to it does not count. Nothing here settles an ask.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aaep::ReplyToken;
 
@@ -14,7 +14,7 @@ use crate::ask::PendingAsk;
 use crate::audience::SubscriberKey;
 use crate::clock::Now;
 use crate::frame::encode;
-use crate::io::{HearingScope, Output};
+use crate::io::Output;
 
 /// The asks that one subscriber received, by global order. Most have none.
 #[derive(Debug, Default)]
@@ -38,11 +38,10 @@ impl SubscriberAsks {
 impl Engine {
     /// Registers an ask as open. All subscribers in `told` count as asked.
     pub(in crate::engine) fn open_ask(&mut self, token: &ReplyToken, ask: PendingAsk) {
-        let (order, session) = (ask.order, ask.session);
         self.count_ask(ask.principal, &ask.event, true);
         for subscriber in &ask.told {
             if let Some(member) = self.members.get_mut(*subscriber) {
-                member.asked.orders.push(order);
+                member.asked.orders.push(ask.order);
             }
         }
         let many = MANY_ASKED.max(2 * self.asks.len());
@@ -50,50 +49,18 @@ impl Engine {
             if let Some(member) = self.members.get_mut(*subscriber)
                 && member.asked.orders.len() > many
             {
-                let open = &self.ask_tokens;
-                member.asked.orders.retain(|it| *it == order || open.contains_key(it));
+                let is_open = |it: u64| self.asks.token_at_order(it).is_some();
+                member.asked.orders.retain(|it| *it == ask.order || is_open(*it));
             }
         }
-        self.ask_tokens.insert(order, token.clone());
-        for tag in ask.tags.iter() {
-            if let Some(orders) = self.asks_by_tag.get_mut(tag) {
-                orders.insert(order);
-            } else {
-                self.asks_by_tag.insert(tag.to_owned(), [order].into());
-            }
-        }
-        self.asks_of.entry(session).or_default().insert(token.clone());
-        self.asks.insert(token.clone(), ask);
-        self.file(token);
-    }
-
-    /// Removes an ask from the index by tag.
-    pub(super) fn forget_tags(&mut self, ask: &PendingAsk) {
-        for tag in ask.tags.iter() {
-            if let Some(orders) = self.asks_by_tag.get_mut(tag) {
-                orders.remove(&ask.order);
-                if orders.is_empty() {
-                    self.asks_by_tag.remove(tag);
-                }
-            }
-        }
-    }
-
-    /// The global orders of the open asks that are heard, found without looking at any others.
-    fn heard_asks(&self, hears: &HearingScope) -> Vec<u64> {
-        match hears {
-            HearingScope::All => self.ask_tokens.keys().copied().collect(),
-            HearingScope::Tagged(tags) => {
-                let by_tag = tags.iter().filter_map(|tag| self.asks_by_tag.get(tag));
-                by_tag.flatten().copied().collect::<BTreeSet<u64>>().into_iter().collect()
-            }
-        }
+        self.asks.insert(token, ask);
     }
 
     /// The open asks among those that a subscriber received.
     fn open_asks_of(&self, asked: &SubscriberAsks) -> Vec<ReplyToken> {
         self.work.count_asks(asked.orders.len());
-        asked.orders.iter().filter_map(|order| self.ask_tokens.get(order).cloned()).collect()
+        let tokens = asked.orders.iter().filter_map(|order| self.asks.token_at_order(*order));
+        tokens.cloned().collect()
     }
 
     /// Checks the asks that a subscriber received, after it connected, disconnected or changed terms.
@@ -131,12 +98,11 @@ impl Engine {
         subscriber: SubscriberKey,
         is_meant: impl Fn(&PendingAsk) -> bool,
     ) {
-        let Engine { members, asks, ask_tokens, .. } = self;
+        let Engine { members, asks, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let SubscriberAsks { orders, late } = &mut member.asked;
         for order in orders {
-            let ask = ask_tokens.get(order).and_then(|token| asks.get(token));
-            if ask.is_some_and(&is_meant) {
+            if asks.at_order(*order).is_some_and(&is_meant) {
                 late.entry(*order).or_insert(false);
             }
         }
@@ -196,16 +162,15 @@ impl Engine {
     pub(in crate::engine) fn note_late(&mut self, subscriber: SubscriberKey) {
         let member = self.members.get(subscriber);
         let may_reply = member.filter(|it| it.presence == MemberPresence::Here && it.may_reply);
-        let heard = may_reply.map_or(Vec::new(), |member| self.heard_asks(&member.agreed.hears));
+        let heard = may_reply.map_or(Vec::new(), |member| self.asks.heard_by(&member.agreed.hears));
         self.work.count_asks(heard.len());
-        let Engine { audiences, members, asks, ask_tokens, .. } = self;
+        let Engine { audiences, members, asks, .. } = self;
         if let Some(member) = members.get_mut(subscriber)
             && member.presence == MemberPresence::Here
             && let Some(audience) = audiences.get(&member.agreed.audience)
         {
             for order in heard {
-                let Some(token) = ask_tokens.get(&order) else { continue };
-                let Some(ask) = asks.get_mut(token) else { continue };
+                let Some(ask) = asks.at_order_mut(order) else { continue };
                 if !member.can_answer(ask) || !ask.told.insert(subscriber) {
                     continue;
                 }
@@ -226,7 +191,7 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Engine { audiences, members, asks, ask_tokens, primary, config, .. } = self;
+        let Engine { audiences, members, asks, primary, config, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         if member.presence != MemberPresence::Here || member.awaits_wire {
@@ -234,9 +199,7 @@ impl Engine {
         }
         for _ in 0..config.at_a_time.max(1) {
             let Some((order, _)) = member.asked.late.pop_first() else { return };
-            let Some(ask) = ask_tokens.get(&order).and_then(|token| asks.get(token)) else {
-                continue;
-            };
+            let Some(ask) = asks.at_order(order) else { continue };
             // Sent out of order, it has no sequence number: the number would not fit its neighbours.
             let frame = encode(&ask.event, true, None, &member.agreed.terms, primary);
             member.cursor.remember_late_ask(&frame.event_id, audience);

@@ -82,7 +82,7 @@ impl Engine {
         out.push(Output::TimeReplied { is_accepted: checked.is_ok() });
         out.push(Output::Audit(request.audit(token.clone(), principal, checked)));
         if checked.is_ok() {
-            self.file(token);
+            self.asks.file(token);
             self.store_time(now, token, out);
             self.tell_deadline(now, token, out);
         }
@@ -140,7 +140,7 @@ impl Engine {
         {
             let reply_token = token.clone();
             out.push(Output::Audit(Audit::ClockStarted { reply_token }));
-            self.file(token);
+            self.asks.file(token);
             self.store_time(now, token, out);
             self.tell_deadline(now, token, out);
         }
