@@ -15,11 +15,13 @@ mod member_table;
 mod publish;
 mod shares;
 mod subscribers;
+mod subscription_ids;
 mod work;
 pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
+mod session_table;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use aaep::{
@@ -340,14 +342,10 @@ pub struct Engine {
     /// How many of the offered languages each principal introduced.
     languages_brought: BTreeMap<PrincipalNumber, usize>,
     ids: IdGenerator,
-    next_session: SessionKey,
     next_order: u64,
     /// The newest event of all sessions.
     newest: Option<EventId>,
-    sessions: BTreeMap<SessionKey, EngineSession>,
-    session_keys: HashMap<SessionId, SessionKey>,
-    /// The ids of the events in the histories, to recognize repeated ones.
-    event_ids: HashMap<EventId, SessionKey>,
+    sessions: session_table::SessionTable,
     asks: asks::AskTable,
     work: work::WorkCounters,
     /// When the last event was recorded, by the machine's clock.
@@ -359,11 +357,7 @@ pub struct Engine {
     /// The ended sessions, by when they leave memory.
     leaving: VecDeque<(u64, SessionKey)>,
     members: member_table::MemberTable,
-    subscriptions: BTreeMap<SubscriptionId, SubscriberKey>,
-    /// Former subscription ids that a subscriber may still use, because the message with its new id was lost.
-    former_ids: BTreeMap<SubscriptionId, SubscriberKey>,
-    /// The same by subscriber. Most have none.
-    former_id_of: BTreeMap<SubscriberKey, SubscriptionId>,
+    subscriptions: subscription_ids::SubscriptionIds,
     shared_terms: BTreeMap<Box<str>, Arc<SubscriptionTerms>>,
     /// The subscribers by when they are due: because something is held for them, or because their
     /// disconnected subscription ends.
@@ -385,12 +379,9 @@ impl Engine {
             languages_brought: BTreeMap::new(),
             ids: IdGenerator::new(config.seed),
             config,
-            next_session: SessionKey::FIRST,
             next_order: 0,
             newest: None,
-            sessions: BTreeMap::new(),
-            session_keys: HashMap::new(),
-            event_ids: HashMap::new(),
+            sessions: session_table::SessionTable::new(),
             asks: asks::AskTable::default(),
             work: work::WorkCounters::default(),
             event_unix_us: None,
@@ -400,9 +391,7 @@ impl Engine {
             holdings: history::HistoryHoldings::default(),
             leaving: VecDeque::new(),
             members: member_table::MemberTable::default(),
-            subscriptions: BTreeMap::new(),
-            former_ids: BTreeMap::new(),
-            former_id_of: BTreeMap::new(),
+            subscriptions: subscription_ids::SubscriptionIds::default(),
             shared_terms: BTreeMap::new(),
             due: BTreeSet::new(),
             owed_gaps: BTreeSet::new(),
@@ -506,10 +495,10 @@ impl Engine {
 
     /// The subscriber that has been away longest, of this principal or of all.
     pub fn oldest_away(&self, principal: Option<PrincipalNumber>) -> Option<SubscriberKey> {
-        let away = self.subscriptions.values().filter_map(|subscriber| {
-            let member = self.members.get(*subscriber)?;
+        let away = self.subscriptions.subscribers().filter_map(|subscriber| {
+            let member = self.members.get(subscriber)?;
             match member.presence {
-                MemberPresence::Away(since) => Some((since, *subscriber, member.principal)),
+                MemberPresence::Away(since) => Some((since, subscriber, member.principal)),
                 _ => None,
             }
         });
@@ -575,7 +564,7 @@ impl Engine {
 
     /// Which agents the subscriber of this subscription hears, if the subscription exists.
     pub fn hears_of(&self, id: &SubscriptionId) -> Option<&HearingScope> {
-        let key = *self.subscriptions.get(id)?;
+        let key = self.subscriptions.get(id)?;
         let member = self.members.get(key)?;
         Some(&member.agreed.hears)
     }
@@ -617,13 +606,13 @@ impl Engine {
 
     /// The subscriber and the principal of a subscription, if it exists.
     pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, PrincipalNumber)> {
-        let key = *self.subscriptions.get(id)?;
+        let key = self.subscriptions.get(id)?;
         let member = self.members.get(key)?;
         Some((key, member.principal))
     }
 
     fn session(&self, id: &SessionId) -> Option<&EngineSession> {
-        self.sessions.get(self.session_keys.get(id)?)
+        self.sessions.get(self.sessions.key_of(id)?)
     }
 
     /// Does everything that is due by now.

@@ -63,7 +63,7 @@ impl Engine {
         token: &ReplyToken,
         out: &mut Vec<Output>,
     ) {
-        let Some(in_session) = self.sessions.get(&session) else { return };
+        let Some(in_session) = self.sessions.get(session) else { return };
         let whose = (in_session.principal, in_session.tags.clone());
         let is_confirmation = matches!(event.payload, Payload::AwaitingConfirmation(_));
         let all_told: BTreeSet<SubscriberKey> =
@@ -227,7 +227,7 @@ impl Engine {
         subscription: &SubscriptionId,
         token: &ReplyToken,
     ) -> Result<&PendingAsk, ReplyRefusal> {
-        let subscriber = self.subscriptions.get(subscription).copied();
+        let subscriber = self.subscriptions.get(subscription);
         let member = subscriber.and_then(|key| self.members.get(key));
         let (Some(subscriber), Some(member)) = (subscriber, member) else {
             return Err(ReplyRefusal::NotYourSubscription);
@@ -260,7 +260,7 @@ impl Engine {
 
     /// Whether a subscription was sent an ask that is still open.
     pub fn was_sent_ask(&self, subscription: &SubscriptionId, token: &ReplyToken) -> bool {
-        let Some(subscriber) = self.subscriptions.get(subscription).copied() else { return false };
+        let Some(subscriber) = self.subscriptions.get(subscription) else { return false };
         let member = self.members.get(subscriber);
         self.asks.get(token).zip(member).is_some_and(|(ask, it)| was_sent(ask, subscriber, it))
     }
@@ -278,7 +278,7 @@ impl Engine {
         self.asks.mark_used(Some(ask.principal), token);
         let AskSettlement { outcome, response, decided_by, answered_by } = settlement;
         if outcome == AskOutcome::Accept
-            && let Some(session) = self.sessions.get_mut(&ask.session)
+            && let Some(session) = self.sessions.get_mut(ask.session)
         {
             session.order.accept(Grant::asked_by(&ask.event, GrantedBy::from(&decided_by)));
         }
@@ -314,7 +314,7 @@ impl Engine {
             AskOutcome::Reject => state::DECIDING,
             _ => state::THINKING,
         };
-        if let Some(session) = self.sessions.get_mut(&ask.session) {
+        if let Some(session) = self.sessions.get_mut(ask.session) {
             session.speak_for(agent_id, to);
         }
         let summary = cut(format!("{}: {}", outcome_words(&notice), subject_of(&ask.event)));
@@ -372,7 +372,7 @@ impl Engine {
     ) -> Event {
         let agent_id = event.envelope.producer.agent_id.clone();
         self.withdraw_all(now, session, Some(&agent_id), out);
-        if let Some(session) = self.sessions.get_mut(&session)
+        if let Some(session) = self.sessions.get_mut(session)
             && let Some(known) = session.spoken.remove(&agent_id)
             && let Payload::StateChanged(change) = &mut event.payload
         {

@@ -51,7 +51,7 @@ impl Engine {
                 && since_us >= for_us.min(TIME_TO_RETURN_US)
         };
         let silent = self.sessions.iter().filter(|(key, session)| {
-            !session.order.is_ended() && is_silent(session) && !self.asks.has_any_in(**key)
+            !session.order.is_ended() && is_silent(session) && !self.asks.has_any_in(*key)
         });
         silent.map(|(_, session)| session.id.clone()).collect()
     }
@@ -64,8 +64,8 @@ impl Engine {
         why: SessionEnd,
         out: &mut Vec<Output>,
     ) {
-        let Some(key) = self.session_keys.get(session_id).copied() else { return };
-        let Some(session) = self.sessions.get(&key) else { return };
+        let Some(key) = self.sessions.key_of(session_id) else { return };
+        let Some(session) = self.sessions.get(key) else { return };
         let Some(like) = session.last_envelope().cloned() else { return };
         let mut envelope = self.own_envelope(now, key, &like);
         envelope.urgency = Some(Urgency::Critical);
@@ -81,7 +81,7 @@ impl Engine {
             other: Object::new(),
         };
         let event = Event::new(envelope, payload);
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Ok(admitted) = session.order.admit(&event) else { return };
         self.withdraw_all(now, key, None, out);
         self.close_left_open(now, key, &like, &admitted.left_open, out);

@@ -248,7 +248,7 @@ impl Engine {
 
     /// Counts an event that was added to the history of its session.
     pub(super) fn hold(&mut self, entry: &HistoryEntry) {
-        let Some(session) = self.sessions.get(&entry.session) else { return };
+        let Some(session) = self.sessions.get(entry.session) else { return };
         let (owner, is_long) = (session.owner(), session.history.len() > MAX_SESSION_EVENTS);
         self.holdings.hold(owner, entry);
         self.count_own_bytes(entry.session);
@@ -280,10 +280,10 @@ impl Engine {
     }
 
     fn drop_oldest_of(&mut self, key: SessionKey) -> bool {
-        let Some(session) = self.sessions.get_mut(&key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else { return false };
         let owner = session.owner();
         let Some(entry) = session.drop_oldest() else { return false };
-        self.event_ids.remove(&entry.event.envelope.event_id);
+        self.sessions.forget_event(&entry.event.envelope.event_id);
         self.holdings.release(owner, &entry);
         self.holdings.dropped.note(&entry.tags, entry.order);
         self.count_own_bytes(key);
@@ -292,7 +292,7 @@ impl Engine {
 
     /// Recounts what a session takes besides its history.
     fn count_own_bytes(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let after = session.own_bytes();
         let before = std::mem::replace(&mut session.counted_bytes, after);
         if before != after {
@@ -308,7 +308,7 @@ impl Engine {
 
     /// Removes an ended session from memory. It stays in the store.
     pub(super) fn drop_ended_session(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get(&key) else { return };
+        let Some(session) = self.sessions.get(key) else { return };
         if let Some(last) = session.history.back() {
             self.holdings.gone.note(&session.tags, last.order);
         }
@@ -317,11 +317,9 @@ impl Engine {
 
     /// Removes a session from memory and from all indexes.
     pub(super) fn forget(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.remove(&key) else { return };
-        self.session_keys.remove(&session.id);
+        let Some(session) = self.sessions.remove(key) else { return };
         self.holdings.count_own(session.owner(), session.counted_bytes, OwnBytes::default());
         for entry in &session.history {
-            self.event_ids.remove(&entry.event.envelope.event_id);
             self.holdings.release(session.owner(), entry);
         }
         let orders: Vec<u64> = session.history.iter().map(|entry| entry.order).collect();
@@ -363,7 +361,7 @@ impl Engine {
     /// After an event, drops what exceeds the budget and sessions that ended long enough ago.
     pub(super) fn trim_memory(&mut self, now: Now, entry: &HistoryEntry) {
         self.count_session(entry.session);
-        if let Some(session) = self.sessions.get_mut(&entry.session) {
+        if let Some(session) = self.sessions.get_mut(entry.session) {
             if session.order.is_ended() && session.ended_us.is_none() {
                 session.ended_us = Some(now.monotonic_us);
                 let leaves_us = now.monotonic_us.saturating_add(self.config.keep_ended_us);

@@ -38,7 +38,7 @@ impl Engine {
             Err(refusal) => out.push(Output::Refused { principal, event_id, refusal }),
             Ok((session, admitted)) => {
                 out.push(Output::Published { principal, event_id });
-                if let Some(session) = self.sessions.get_mut(&session) {
+                if let Some(session) = self.sessions.get_mut(session) {
                     session.note_producer(&event, now.unix_us);
                     session.heard_us = now.monotonic_us;
                     session.silent_before_us = 0;
@@ -61,7 +61,7 @@ impl Engine {
 
     /// An event that was accepted, if it is in memory.
     pub fn published(&self, event_id: &EventId) -> Option<&Event> {
-        let session = self.sessions.get(self.event_ids.get(event_id)?)?;
+        let session = self.sessions.get(self.sessions.with_event(event_id)?)?;
         let mut events = session.history.iter().rev().map(|entry| &*entry.event);
         events.find(|event| event.envelope.event_id == *event_id)
     }
@@ -73,7 +73,7 @@ impl Engine {
         (principal, tags): (PrincipalNumber, AgentTags),
         event: &Event,
     ) -> Result<(SessionKey, Admitted), Refusal> {
-        if self.event_ids.contains_key(&event.envelope.event_id) {
+        if self.sessions.with_event(&event.envelope.event_id).is_some() {
             return Err(Refusal::Repeated);
         }
         if event.envelope.producer.agent_id.len() > MAX_AGENT_ID_BYTES {
@@ -104,8 +104,8 @@ impl Engine {
             self.check_own_bytes(principal)?;
         }
         let id = &event.envelope.session_id;
-        if let Some(&key) = self.session_keys.get(id) {
-            let Some(session) = self.sessions.get_mut(&key) else {
+        if let Some(key) = self.sessions.key_of(id) {
+            let Some(session) = self.sessions.get_mut(key) else {
                 return Err(Refusal::TooMany("sessions"));
             };
             if session.principal != principal {
@@ -129,13 +129,8 @@ impl Engine {
         let admitted = order.admit(event).map_err(Refusal::Order)?;
         self.check_session_share(principal)?;
         self.make_room()?;
-        let key = self.next_session;
-        self.next_session = key.next();
-        self.session_keys.insert(id.clone(), key);
-        self.sessions.insert(
-            key,
-            EngineSession { order, ..EngineSession::new(id.clone(), principal, tags) },
-        );
+        let session = EngineSession::new(id.clone(), principal, tags);
+        let key = self.sessions.insert(EngineSession { order, ..session });
         self.count_session(key);
         Ok((key, admitted))
     }
@@ -144,7 +139,7 @@ impl Engine {
     /// if it was our clock that jumped.
     fn check_clock(&self, now: Now, event: &Event) -> Result<(), Refusal> {
         let at_us = event.envelope.timestamp.unix_us();
-        let session = self.session_keys.get(&event.envelope.session_id);
+        let session = self.sessions.key_of(&event.envelope.session_id);
         let last_us = session.and_then(|key| self.sessions.get(key)).map(|session| session.last_us);
         let ahead_us = at_us.saturating_sub(now.unix_us);
         let is_ahead = ahead_us > MAX_CLOCK_DIFFERENCE_US && last_us.is_none_or(|it| at_us > it);
@@ -155,8 +150,8 @@ impl Engine {
     /// Whether the same action of the same session already waits for an answer (§6.1).
     fn is_being_asked(&self, event: &Event) -> bool {
         let Payload::AwaitingConfirmation(new) = &event.payload else { return false };
-        let Some(session) = self.session_keys.get(&event.envelope.session_id) else { return false };
-        self.asks_in(*session).any(|ask| {
+        let Some(session) = self.sessions.key_of(&event.envelope.session_id) else { return false };
+        self.asks_in(session).any(|ask| {
             matches!(&ask.event.payload,
                 Payload::AwaitingConfirmation(open) if open.action == new.action)
         })
@@ -168,7 +163,7 @@ impl Engine {
             return Ok(());
         }
         let ended = self.sessions.iter().find(|(_, session)| session.order.is_ended());
-        let Some(key) = ended.map(|(key, _)| *key) else {
+        let Some(key) = ended.map(|(key, _)| key) else {
             return Err(Refusal::TooMany("sessions"));
         };
         self.drop_ended_session(key);
@@ -177,7 +172,7 @@ impl Engine {
 
     /// Deletes an ended session, also from the logs of audiences, which may have kept it longer.
     pub(super) fn delete_session(&mut self, session_id: &SessionId) {
-        if let Some(key) = self.session_keys.get(session_id).copied() {
+        if let Some(key) = self.sessions.key_of(session_id) {
             if !self.has_ended(session_id) {
                 return;
             }
@@ -231,7 +226,7 @@ impl Engine {
     ) {
         let json: Arc<[u8]> = json_of(&event).into();
         let Some(entry) = self.file_event(key, event, &json, is_critical) else { return };
-        let Some(principal) = self.sessions.get(&key).map(|it| it.principal) else { return };
+        let Some(principal) = self.sessions.get(key).map(|it| it.principal) else { return };
         self.event_unix_us = Some(now.unix_us);
         out.push(Output::Record(Record {
             principal,
@@ -258,7 +253,7 @@ impl Engine {
         is_critical: bool,
     ) -> Option<HistoryEntry> {
         let weight = weight_of_json(json);
-        let session = self.sessions.get_mut(&key)?;
+        let session = self.sessions.get_mut(key)?;
         if session.next_number == 0 {
             session.first_order = self.next_order;
         }
@@ -274,9 +269,9 @@ impl Engine {
         };
         self.next_order += 1;
         session.next_number += 1;
-        self.event_ids.insert(entry.event.envelope.event_id.clone(), key);
-        self.newest = Some(entry.event.envelope.event_id.clone());
         session.history.push_back(entry.clone());
+        self.sessions.note_event(&entry.event.envelope.event_id, key);
+        self.newest = Some(entry.event.envelope.event_id.clone());
         self.hold(&entry);
         Some(entry)
     }
@@ -295,7 +290,7 @@ impl Engine {
         key: SessionKey,
         like: &Envelope,
     ) -> Envelope {
-        let session = self.sessions.get(&key);
+        let session = self.sessions.get(key);
         let (last_us, ahead_us) =
             session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
         // By the agent's clock, so that the agent's next timestamp is not earlier.
@@ -320,7 +315,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let agent = like.producer.agent_id.clone();
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let from = session.announced.get(&agent).cloned().unwrap_or(state::IDLE.to_owned());
         if from == state::AWAITING_INPUT {
             return;
@@ -340,8 +335,8 @@ impl Engine {
         words: String,
         out: &mut Vec<Output>,
     ) {
-        let Some(&key) = self.session_keys.get(session_id) else { return };
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(key) = self.sessions.key_of(session_id) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(last) = session.history.back().filter(|_| !session.order.is_ended()) else {
             return;
         };
@@ -359,7 +354,7 @@ impl Engine {
     /// Changes a state change to start from the state that subscribers know. The engine may have announced a
     /// state that the agent does not know about.
     fn as_subscribers_know_it(&mut self, key: SessionKey, mut event: Event) -> Event {
-        let Some(session) = self.sessions.get_mut(&key) else { return event };
+        let Some(session) = self.sessions.get_mut(key) else { return event };
         let agent = event.envelope.producer.agent_id.clone();
         if let Payload::StateChanged(change) = &mut event.payload {
             if let Some(known) = session.spoken.remove(&agent) {
@@ -425,7 +420,7 @@ impl Engine {
         agent_id: &str,
     ) -> Envelope {
         let mut envelope = self.own_envelope(now, key, like);
-        let producer = self.sessions.get(&key).and_then(|session| session.producers.get(agent_id));
+        let producer = self.sessions.get(key).and_then(|session| session.producers.get(agent_id));
         envelope.producer = producer.cloned().unwrap_or_else(|| aaep::Producer::new(agent_id));
         envelope
     }

@@ -104,7 +104,6 @@ impl Engine {
                 }
             }
         }
-        engine.session_keys.retain(|_, key| engine.sessions.contains_key(key));
         for subscription in recovered.subscriptions {
             engine.restore_subscription(now, subscription, &mut out);
         }
@@ -120,8 +119,8 @@ impl Engine {
     /// Makes a session take no more events: it has ended, or a part of it is lost, so that it is no longer
     /// known what it may do.
     fn close_lost_session(&mut self, now: Now, session_id: &SessionId) {
-        let Some(key) = self.session_keys.get(session_id).copied() else { return };
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(key) = self.sessions.key_of(session_id) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         if session.order.is_ended() {
             return;
         }
@@ -144,7 +143,7 @@ impl Engine {
         let Record { principal, tags, event, json, is_urgent: is_critical, author, unix_us } =
             record;
         let key = self.session_of((principal, tags), &event);
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         session.note_producer(&event, unix_us);
         session.heard_us = now.monotonic_us;
         // Events of the hub are not a sign of life of the agent.
@@ -155,7 +154,7 @@ impl Engine {
         if author == Author::Agent {
             self.note_languages(principal, &event);
         }
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
         match (author, &event.payload) {
             (Author::Hub, Payload::StateChanged(change)) => {
@@ -183,11 +182,11 @@ impl Engine {
         }
         let said = said.filter(|_| author == Author::Hub);
         if let Some(resolution) = said.and_then(|said| said.resolution) {
-            let principal = self.sessions.get(&key).map(|session| session.principal);
+            let principal = self.sessions.get(key).map(|session| session.principal);
             self.asks.mark_used(principal, &resolution.reply_token);
             if let Some(ask) = open.remove(&resolution.reply_token)
                 && resolution.outcome == AskOutcome::Accept
-                && let Some(session) = self.sessions.get_mut(&ask.session)
+                && let Some(session) = self.sessions.get_mut(ask.session)
             {
                 let granted_by = GrantedBy::from(&resolution.decided_by);
                 session.order.accept(Grant::asked_by(&ask.entry.event, granted_by));
@@ -203,18 +202,14 @@ impl Engine {
         event: &Event,
     ) -> SessionKey {
         let id = &event.envelope.session_id;
-        if let Some(key) = self.session_keys.get(id) {
-            return *key;
+        if let Some(key) = self.sessions.key_of(id) {
+            return key;
         }
-        let key = self.next_session;
-        self.next_session = key.next();
         let mut session = EngineSession::new(id.clone(), principal, tags);
         if !matches!(event.payload, Payload::SessionStarted(_)) {
             session.order = SessionOrder::already_ended();
         }
-        self.session_keys.insert(id.clone(), key);
-        self.sessions.insert(key, session);
-        key
+        self.sessions.insert(session)
     }
 
     /// Restores a subscription, with its subscriber away.
@@ -274,7 +269,7 @@ impl Engine {
         open: &ReplayedAsk,
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.get(&open.session) else { return };
+        let Some(session) = self.sessions.get(open.session) else { return };
         let is_over = session.order.is_ended();
         let order = open.entry.order;
         let event = Arc::clone(&open.entry.event);

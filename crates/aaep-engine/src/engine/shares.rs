@@ -128,7 +128,7 @@ impl Engine {
 
     /// Updates the count of running sessions when a session starts or ends.
     pub(super) fn count_session(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let is_running = !session.order.is_ended();
         if std::mem::replace(&mut session.is_counted, is_running) == is_running {
             return;

@@ -326,7 +326,7 @@ impl Engine {
         principal: PrincipalNumber,
         subscription: &SubscriptionId,
     ) -> Option<SubscriberKey> {
-        let subscriber = *self.subscriptions.get(subscription)?;
+        let subscriber = self.subscriptions.get(subscription)?;
         let member = self.members.get(subscriber)?;
         (member.principal == principal).then_some(subscriber)
     }
@@ -338,7 +338,7 @@ impl Engine {
         id: &SubscriptionId,
     ) -> Option<SubscriberKey> {
         let formerly = || {
-            let subscriber = *self.former_ids.get(id)?;
+            let subscriber = self.subscriptions.get_former(id)?;
             let member = self.members.get(subscriber)?;
             (member.principal == principal).then_some(subscriber)
         };
@@ -347,10 +347,7 @@ impl Engine {
 
     /// Lets a subscriber resume with this id, in case it never receives the new one.
     pub(super) fn keep_former_id(&mut self, subscriber: SubscriberKey, id: &SubscriptionId) {
-        if let Some(before) = self.former_id_of.insert(subscriber, id.clone()) {
-            self.former_ids.remove(&before);
-        }
-        self.former_ids.insert(id.clone(), subscriber);
+        self.subscriptions.keep_former(subscriber, id);
     }
 
     /// Returns the shared copy of equal terms.
@@ -414,8 +411,7 @@ impl Engine {
         let Some(member) = self.members.get_mut(subscriber) else { return };
         member.may_reply = may_reply;
         let old = std::mem::replace(&mut member.id, id.clone());
-        self.subscriptions.remove(&old);
-        self.subscriptions.insert(id, subscriber);
+        self.subscriptions.rename(&old, id);
         out.push(Output::Forget { subscription_id: old });
     }
 
@@ -429,7 +425,7 @@ impl Engine {
             hears: member.agreed.hears.clone(),
             aaep_version: member.agreed.terms.version.clone(),
             asked: member.agreed.asked.clone(),
-            former_id: self.former_id_of.get(&subscriber).cloned(),
+            former_id: self.subscriptions.former_id_of(subscriber).cloned(),
             in_order_after: member.in_order_after.clone(),
         })));
     }
@@ -492,10 +488,7 @@ impl Engine {
                 self.release_log_space(member.principal, &member.agreed.audience);
             }
             self.leave_audience(subscriber, &member.agreed.audience);
-            self.subscriptions.remove(&member.id);
-            if let Some(former_id) = self.former_id_of.remove(&subscriber) {
-                self.former_ids.remove(&former_id);
-            }
+            self.subscriptions.remove(&member.id, subscriber);
             out.push(Output::Forget { subscription_id: member.id.clone() });
             self.owed_gaps.remove(&subscriber);
             for token in self.take_asked(subscriber, &member.asked) {

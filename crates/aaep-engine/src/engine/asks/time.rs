@@ -108,7 +108,7 @@ impl Engine {
         request: AskTimeRequest,
     ) -> Result<(), ReplyRefusal> {
         self.check_reply(now, principal, subscription, token)?;
-        let subscriber = self.subscriptions.get(subscription).copied();
+        let subscriber = self.subscriptions.get(subscription);
         let member = subscriber.and_then(|key| self.members.get(key));
         let is_granted = member.is_some_and(|member| request.is_granted(&member.agreed.terms));
         if is_granted { Ok(()) } else { Err(ReplyRefusal::NotGranted) }

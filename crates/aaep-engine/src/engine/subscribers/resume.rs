@@ -4,7 +4,7 @@
 //! Events that can no longer be delivered are never skipped silently: the subscriber is told of the
 //! gap and what is going on now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep::event::reasoning::state;
@@ -13,6 +13,7 @@ use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::deliver::HeldUntil;
 use super::super::publish::state_changed;
+use super::super::session_table::SessionTable;
 use super::super::{
     AudienceMember, Engine, EngineSession, MemberPresence, MissedEvents, SentLast,
     SubscriptionStart, SubscriptionTerms,
@@ -153,7 +154,7 @@ impl Engine {
 
     /// The global order of an event, if it is in memory.
     fn order_of(&self, id: &EventId) -> Option<u64> {
-        let session = self.sessions.get(self.event_ids.get(id)?)?;
+        let session = self.sessions.get(self.sessions.with_event(id)?)?;
         let entry = session.history.iter().rev().find(|it| it.event.envelope.event_id == *id);
         entry.map(|entry| entry.order)
     }
@@ -229,7 +230,7 @@ impl Engine {
                     session.first_order < *order && session.is_running_for(&member.agreed)
                 };
                 let running = sessions.iter().filter(|(_, session)| was_running(session));
-                snapshot.owe_summaries(running.map(|(key, _)| *key));
+                snapshot.owe_summaries(running.map(|(key, _)| key));
                 if member.missing.is_some() {
                     snapshot.owe_gap();
                 }
@@ -250,7 +251,7 @@ impl Engine {
     /// Resumes after an event without an earlier subscription that remembers what was sent. Returns whether
     /// that is possible. With a rate or a pace it is not, because they let some events overtake others.
     fn resume_without_memory(&mut self, subscriber: SubscriberKey, last: &EventId) -> bool {
-        let Engine { audiences, members, sessions, event_ids, .. } = self;
+        let Engine { audiences, members, sessions, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return false };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return false };
         if member.limits.is_some() {
@@ -262,7 +263,7 @@ impl Engine {
         if member.cursor.resume(last, audience, known, text_end_before).is_some() {
             return audience.has_all_after(member.cursor.at);
         }
-        let session = event_ids.get(last).and_then(|key| sessions.get(key));
+        let session = sessions.with_event(last).and_then(|key| sessions.get(key));
         let entry = session.and_then(|session| {
             session.history.iter().find(|entry| entry.event.envelope.event_id == *last)
         });
@@ -304,7 +305,7 @@ impl Engine {
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.agreed));
         member.cursor.go_to_end(audience);
-        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        member.cursor.owe_summaries(running.map(|(key, _)| key));
     }
 
     /// Starts a subscriber with the present, because something can no longer be delivered. The summaries
@@ -337,7 +338,7 @@ impl Engine {
             return;
         }
         let running = sessions.iter().filter(|(_, session)| session.is_running_for(&member.agreed));
-        member.cursor.owe_summaries(running.map(|(key, _)| *key));
+        member.cursor.owe_summaries(running.map(|(key, _)| key));
         if !member.cursor.owes_summaries() {
             owed_gaps.insert(subscriber);
         }
@@ -403,7 +404,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Engine { owed_gaps, members, sessions, .. } = self;
-        let Some(session) = sessions.get(&key) else { return };
+        let Some(session) = sessions.get(key) else { return };
         let hears = |subscriber: &SubscriberKey| {
             let member = members.get(*subscriber);
             let is_here =
@@ -458,7 +459,7 @@ impl Engine {
             // For a subscriber that receives every event, the summary has the sequence number before that of
             // the next event.
             let number = terms.keeps_every_event().then(|| {
-                let session = self.sessions.get(&key).map(|session| session.next_number);
+                let session = self.sessions.get(key).map(|session| session.next_number);
                 member.cursor.next_number_of(key, audience).or(session)?.checked_sub(1)
             });
             let number = number.flatten();
@@ -474,7 +475,7 @@ impl Engine {
         let member = self.members.get(subscriber)?;
         let audience = self.audiences.get(&member.agreed.audience)?;
         let next = || member.cursor.next_of(key, audience).filter(|unit| !unit.is_deleted());
-        let session = self.sessions.get(&key);
+        let session = self.sessions.get(key);
         if session.is_none_or(|session| session.order.is_ended()) && next().is_none() {
             return None;
         }
@@ -512,10 +513,6 @@ impl Engine {
 }
 
 /// The end of an output before a global order. None if it is no longer known.
-pub(super) fn text_end_before(
-    sessions: &BTreeMap<SessionKey, EngineSession>,
-    key: &TextKey,
-    order: u64,
-) -> Option<u64> {
-    sessions.get(&key.0)?.text_end_before(key, order)
+pub(super) fn text_end_before(sessions: &SessionTable, key: &TextKey, order: u64) -> Option<u64> {
+    sessions.get(key.0)?.text_end_before(key, order)
 }
