@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::console::CommandFailure;
+use crate::english::instructing;
 use crate::hubs::HubFlags;
 use crate::instruct::{self, WantedInstruction};
 
@@ -45,8 +46,8 @@ pub(crate) fn run(arguments: &TellOptions) -> Result<ExitCode, CommandFailure> {
     let Some(agent) = &arguments.agent else { return instruct::list(&arguments.hub) };
     let text = arguments.words.join(" ");
     if text.trim().is_empty() {
-        let next = format!("Type it behind the name: aaep tell {agent} WORDS");
-        return Err(CommandFailure::new("it is not said what to tell", next));
+        let (what, next) = instructing::no_words(agent);
+        return Err(CommandFailure::new(what, next));
     }
     let session = arguments.session.as_deref();
     let wanted = if arguments.new {
