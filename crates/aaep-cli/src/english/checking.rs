@@ -31,7 +31,7 @@ pub(crate) fn broke_off(error: &impl Display) -> String {
 }
 
 pub(crate) fn no_threads(error: &impl Display) -> String {
-    format!("The system gives no threads: {error}. Try again later.")
+    format!("The system does not start threads: {error}. Try again later.")
 }
 
 pub(crate) const DEVICE_SILENT: &str =
