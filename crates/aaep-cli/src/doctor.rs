@@ -21,9 +21,10 @@ use crate::listen::{self, device_table::DeviceFlags};
 use crate::settings::{self, SettingsFlags, UserSettings};
 
 const EXIT_CODES: &str = "\
+For example, to try speech and braille: aaep doctor --speech --braille
 Exit codes:
   0  all that you want works: the settings, the hub, and the devices that are turned on
-  1  something that you want does not work; it is said which, and what to do
+  1  something that you want does not work; you are told which, and what to do
   2  it could not be done: wrong usage";
 
 /// How long closing the subscription may take.

@@ -26,15 +26,15 @@ use history::HistoryStart;
 use play::ReplayedUtterance;
 
 const WORDS: &str = "\
-What you can type:
+For example:
   aaep replay                      what happened since you left: since aaep listen last told you something
   aaep replay last                 the last thing that was told
-  aaep replay reply                what an agent said last, whole; with --exact, exactly
+  aaep replay reply                what an agent said last, in full; with --exact, with all code and marks
   aaep replay decisions            only what was asked, and how it was decided
   aaep replay session SESSION      a session; with --turns its turns, with --turn 2 the second of them
   aaep replay list                 the sessions, the newest first
-SESSION is a number of the list, an id, or the name of an agent, whose newest session it is. It can follow last, reply
-and decisions too. A turn is what an agent did up to something that it said whole.
+SESSION is a number from the list, an id, or the name of an agent, which means its newest session. It can also follow
+last, reply and decisions. A turn is everything that an agent did until it finished saying something.
 Exit codes:
   0  it was told
   2  it could not be done: no hub, no such session, or it is not known when you left";
@@ -51,7 +51,7 @@ pub(crate) struct ReplayOptions {
     /// What to hear again.
     #[arg(value_enum, default_value = "left", hide_default_value = true)]
     what: ReplayForm,
-    /// Which session: a number of `aaep replay list`, an id, or the name of an agent.
+    /// Which session: its number in `aaep replay list`, its id, or the name of its agent.
     session: Option<String>,
     /// Only one turn of the session.
     #[arg(long, value_name = "NUMBER")]
@@ -59,10 +59,10 @@ pub(crate) struct ReplayOptions {
     /// List the turns of the session.
     #[arg(long, conflicts_with = "turn")]
     turns: bool,
-    /// Since when: 10m, 2h, 1d, 14:05, or a whole timestamp.
+    /// From when on: 10m, 2h or 1d ago, a time such as 14:05, or a whole timestamp.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// The reply exactly as it came, code and all.
+    /// Tell the reply exactly as the agent wrote it, with all code and marks.
     #[arg(long)]
     exact: bool,
     /// Write one JSON object per line, for programs.
