@@ -37,7 +37,7 @@ pub(super) fn measure(subscribers: usize, effort: &FanoutEffort) -> Result<Growt
         sample = Some(shown);
         subjects.push(MeasuredServer::start(Box::new(hub), FanoutWire::Sse, crowd, subscribers)?);
     }
-    let sample = sample.ok_or("there is no event")?;
+    let sample = sample.ok_or("the hub sent no event")?;
     for subscribers in [subscribers, subscribers * 2] {
         let raw = start(ServerKind::Raw, FanoutWire::Sse, subscribers, &sample)?;
         subjects.push(MeasuredServer::start(

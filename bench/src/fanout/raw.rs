@@ -123,7 +123,7 @@ pub(super) fn serve(wire: FanoutWire) -> Result<(), String> {
         if input.read_line(&mut line).map_err(failed)? == 0 {
             return Ok(());
         }
-        let events: usize = line.trim().parse().map_err(|_| format!("no number: {line}"))?;
+        let events: usize = line.trim().parse().map_err(|_| format!("not a number: {line}"))?;
         let bytes = frames.get(..events * length).ok_or("too many events at a time")?;
         for socket in &mut sockets {
             socket.write_all(bytes).map_err(failed)?;

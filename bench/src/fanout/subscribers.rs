@@ -71,19 +71,19 @@ impl SubscriberProcess {
     /// The number of deliveries that are missing or were repeated.
     pub(super) fn losses(&mut self, ordinary: usize, critical: usize) -> Result<u64, String> {
         let answer = self.helper.ask(&format!("losses {ordinary} {critical}"))?;
-        answer.parse().map_err(|_| format!("no number: {answer}"))
+        answer.parse().map_err(|_| format!("not a number: {answer}"))
     }
 
     /// The number of events that the subscribers that want few received.
     pub(super) fn few(&mut self) -> Result<u64, String> {
         let answer = self.helper.ask("few")?;
-        answer.parse().map_err(|_| format!("no number: {answer}"))
+        answer.parse().map_err(|_| format!("not a number: {answer}"))
     }
 
     /// The most events that one of the subscribers that want few received.
     pub(super) fn most(&mut self) -> Result<u64, String> {
         let answer = self.helper.ask("most")?;
-        answer.parse().map_err(|_| format!("no number: {answer}"))
+        answer.parse().map_err(|_| format!("not a number: {answer}"))
     }
 
     /// Starts to record when events arrive.

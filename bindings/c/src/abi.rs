@@ -54,7 +54,7 @@ pub unsafe extern "C" fn aaep_next(
 ) -> c_int {
     guarded(AAEP_ERROR, || {
         if line.is_null() {
-            return Err("There is no place for the line.".to_owned());
+            return Err("The pointer for the line is null.".to_owned());
         }
         // SAFETY: it is not null, and the caller promises that it points to a pointer.
         unsafe { line.write(ptr::null_mut()) };

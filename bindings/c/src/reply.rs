@@ -41,7 +41,7 @@ impl ReplyRequest {
             None => Ok(ReplyRequest { reply_token, action }),
             Some(name) => {
                 let name = aaep::printable(name).into_owned();
-                Err(no(&format!("In such a reply there is no {name}, or not with this value.")))
+                Err(no(&format!("Such a reply cannot have {name}, or not with this value.")))
             }
         }
     }

@@ -41,7 +41,7 @@ fn nothing_where_something_belongs_is_an_error_in_words() {
     assert_eq!(reply(1, null()), AAEP_ERROR);
     assert_eq!(error(), "The reply is missing.");
     assert_eq!(next(1, ptr::null_mut()), AAEP_ERROR);
-    assert_eq!(error(), "There is no place for the line.");
+    assert_eq!(error(), "The pointer for the line is null.");
     // SAFETY: null is allowed.
     unsafe { aaep_free(ptr::null_mut()) };
 }

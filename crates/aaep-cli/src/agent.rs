@@ -78,8 +78,8 @@ impl SpeakerFlags {
 pub(crate) fn fresh_id(prefix: &str) -> Result<String, CommandFailure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
-        let next = "Look whether /dev/urandom is there.";
-        CommandFailure::new(format!("this machine gives no random numbers: {error}"), next)
+        let next = "Check that /dev/urandom exists.";
+        CommandFailure::new(format!("this machine has no random numbers: {error}"), next)
     })?;
     Ok(format!("{prefix}{:032x}", u128::from_be_bytes(bytes)))
 }

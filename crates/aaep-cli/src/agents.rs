@@ -18,8 +18,15 @@ use crate::hubs::HubFlags;
 use crate::keys::tell;
 use settings_file::SettingsFile;
 
+const EXIT_CODES: &str = "\
+For example: aaep agents add claude-code
+Exit codes:
+  0  it is done
+  2  it could not be done: wrong usage, or settings of the agent that cannot be read or written";
+
 /// What to do.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct AgentsOptions {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
@@ -29,27 +36,30 @@ pub(crate) struct AgentsOptions {
 
 #[derive(Debug, Subcommand)]
 enum AgentsCommand {
-    /// List the agents that can be set up, and those that are.
+    /// List the agents that can be set up, and which of them are.
+    #[command(after_help = EXIT_CODES)]
     List,
     /// Set up an agent: you hear what it does, and it asks you here.
+    #[command(after_help = EXIT_CODES)]
     Add {
         /// The agent.
         #[arg(value_enum)]
         agent: BridgedAgent,
-        /// When to ask you: tell (only say what it does), risky (ask before what is risky), changes (ask before
-        /// everything that changes something).
+        /// When to ask you: tell (never, only say what the agent does), risky (before risky tools), changes (before every
+        /// tool that changes something).
         #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
         policy: AskPolicy,
-        /// Print what the settings of the agent would be, and change nothing.
+        /// Only print the new settings of the agent, and change nothing.
         #[arg(long)]
         print: bool,
     },
-    /// Take an agent's setup away again.
+    /// Undo the setup of an agent.
+    #[command(after_help = EXIT_CODES)]
     Remove {
         /// The agent.
         #[arg(value_enum)]
         agent: BridgedAgent,
-        /// Print what the settings of the agent would be, and change nothing.
+        /// Only print the new settings of the agent, and change nothing.
         #[arg(long)]
         print: bool,
     },

@@ -19,9 +19,10 @@ use crate::keys::tell;
 use crate::tokens::{self, now};
 
 const EXIT_CODES: &str = "\
-A program gives itself a name: its subscriber_id. Another program can give itself the same name, so \
-allow only programs on a machine that you trust. With --address, it is known by a secret that it alone \
-has, and needs neither a name nor a token: give it the address that is shown. Exit codes:
+For example: aaep allow my-screen-reader
+A program names itself, by its subscriber_id. Another program can use the same name, so allow programs only on a machine
+that you trust. With --address, the program is known by a secret in its address, and needs neither a name nor a token.
+Exit codes:
   0  it is done
   2  it could not be done: wrong usage, or a file that cannot be used";
 
@@ -29,16 +30,16 @@ has, and needs neither a name nor a token: give it the address that is shown. Ex
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct AllowOptions {
-    /// The program, by the name that it gives itself. Without one, the allowed programs are listed.
+    /// The name of the program, as it calls itself. Without one, the allowed programs are listed.
     program: Option<String>,
-    /// Make an address for this program alone, if it gives no name and cannot send a token. An address made earlier for
-    /// this name stops working. The address is for the hub that --hub names.
+    /// Make an address for this program alone, for a program that sends no name and no token. It leads to the hub that
+    /// --hub names. An address made earlier for this name stops working.
     #[arg(long, requires = "program", conflicts_with_all = ["revoke", "json"])]
     address: bool,
-    /// Take the permission back: from now on the program only listens.
+    /// Revoke the permission: from now on, the program can only listen.
     #[arg(long)]
     revoke: bool,
-    /// Print the list as a JSON array, for machines.
+    /// Print the list as a JSON array, for programs.
     #[arg(long, conflicts_with_all = ["program", "revoke"])]
     json: bool,
     #[command(flatten)]

@@ -21,6 +21,7 @@ use crate::keys::{now_unix_ms, tell};
 use send::{AnswerResult, TypedAnswer};
 
 const WORDS: &str = "\
+For example: aaep answer 2 yes
 Possible answers:
   yes, accept, allow or approve   consent. No other word is consent, not even ok or sure
   no, n, reject, deny or refuse   no consent
@@ -29,7 +30,7 @@ Possible answers:
   the letter or words of a choice, yes or no, a number, or your own words, where that is asked
 Exit codes:
   0  your answer counts
-  1  it does not count: it was not clear, the hub refused it, the question is over, or someone answered before you
+  1  it does not count: it was unclear, the hub refused it, the question is over, or somebody answered before you
   2  it could not be sent, or it is not known whether it counts; to find out: aaep attention";
 
 /// What to answer.

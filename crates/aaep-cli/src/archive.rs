@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Where to look.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveFlags {
-    /// Look into this folder instead of asking the hub. No hub may be using it meanwhile.
+    /// Read this folder instead of asking the hub. No hub may use it at the same time.
     #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
     folder: Option<PathBuf>,
     #[command(flatten)]

@@ -28,12 +28,12 @@ use question::PreparedAsk;
 use waiting::ReportedOutcome;
 
 const EXIT_CODES: &str = "\
-In a script: aaep ask \"Delete the old photos?\" --irreversible && rm -r old-photos
+For example, in a script: aaep ask \"Delete the old photos?\" --irreversible && rm -r old-photos
 Exit codes:
   0  the person or a rule of theirs accepts; or with --choices or --freetext, there is an answer, on standard output
   0  also if nobody answers, but only with --default accept --risk low --reversible
-  1  anything else that was decided: rejected, no answer in time, nobody there, stopped with Control-C
-  2  it could not be asked, or the outcome could not be learned. That is no consent either";
+  1  no consent: rejected, no answer in time, nobody who could answer, or you stopped it with Control-C
+  2  no consent either: the question could not be asked, or it is not known how it ended";
 
 /// What to ask.
 #[derive(Debug, Clone, Args)]
@@ -61,11 +61,11 @@ pub(crate) struct AskOptions {
     /// How many seconds at most, if the person asks for more time.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_timeout: Option<u64>,
-    /// What silence means: reject unless you say accept, which counts only with --risk low and --reversible. With
-    /// --choices or --freetext, the answer that silence stands for; none unless you say one.
+    /// What silence means. By default reject; accept counts only with --risk low and --reversible. With --choices or
+    /// --freetext, the answer that silence stands for; by default there is none.
     #[arg(long, value_name = "DECISION")]
     default: Option<String>,
-    /// Let the person choose one of these, separated by commas, and print it.
+    /// Let the person choose one of these, separated by commas, and print the choice.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "freetext")]
     choices: Vec<String>,
     /// Let the person answer in their own words, and print them.

@@ -29,10 +29,11 @@ use file::NumbersFile;
 use look::{AttentionEntries, AttentionEntry};
 
 const EXIT_CODES: &str = "\
+For example, for the hub of your team: aaep attention --hub https://hub.example.org
 Exit codes:
-  0  nothing waits for you
-  1  something waits for you
-  2  not every hub could be asked, so more may wait";
+  0  no question waits for you
+  1  at least one question waits for you
+  2  a hub could not be asked, so more questions may wait";
 
 /// Where to look.
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ Exit codes:
 pub(crate) struct AttentionOptions {
     #[command(flatten)]
     old: OldForms,
-    /// Print a JSON object, for machines.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -22,9 +22,10 @@ use crate::keys::tell;
 use crate::store::{self, StoreFolderFlag};
 
 const EXIT_CODES: &str = "\
+For example, for the newest ten entries: aaep audit show --last 10
 Exit codes:
-  0  it is done; with verify: the log holds
-  1  with verify: the log cannot be trusted
+  0  it is done; for verify: the log is as it was written
+  1  for verify: the log cannot be trusted
   2  it could not be done: wrong usage, or a store or file that cannot be used";
 
 /// What to do with the audit log.
@@ -39,10 +40,10 @@ pub(crate) struct AuditOptions {
 enum AuditCommand {
     /// Show the entries, oldest first, with the words that are still stored.
     ///
-    /// Asks the hub that runs, which needs the scope admin, or else looks into its folder.
+    /// It asks the hub, which needs the scope admin. If no hub runs, it reads the folder.
     #[command(after_help = EXIT_CODES)]
     Show {
-        /// Show the entries of this session alone.
+        /// Show only the entries of this session.
         #[arg(long = "session", value_name = "SESSION")]
         session_id: Option<SessionId>,
         /// Show only this many of the newest entries.
@@ -51,10 +52,10 @@ enum AuditCommand {
         #[command(flatten)]
         place: ArchiveFlags,
     },
-    /// Say whether the log is as it was written.
+    /// Check that nobody changed the log after it was written.
     #[command(after_help = EXIT_CODES)]
     Verify {
-        /// The folder of the store. The log is also compared with what the store remembers.
+        /// The folder of the store. The log is also compared with the store.
         #[arg(
             long = "store",
             value_name = "DIR",
@@ -62,17 +63,17 @@ enum AuditCommand {
             required_unless_present = "file"
         )]
         folder: Option<PathBuf>,
-        /// Check this file alone, such as a copy of audit.jsonl. Then no store is needed.
+        /// Check only this file, such as a copy of audit.jsonl, without a store.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Print a JSON object, for machines.
+        /// Print one JSON object, for programs.
         #[arg(long)]
         json: bool,
     },
     /// Write every entry as a line of JSON, with the words that are still stored.
     #[command(after_help = EXIT_CODES)]
     Export {
-        /// The file to write, which must not be there yet. Otherwise standard output.
+        /// Write to this new file instead of standard output.
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]

@@ -24,10 +24,11 @@ const TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
 const EXIT_CODES: &str = "\
-To go back to a backup, stop the hub and start it with: aaep serve --store DIR
+For example: aaep backup ~/aaep-backup
+To use a backup, stop the hub and start it with: aaep serve --store DIR
 Exit codes:
-  0  the backup is complete, and its audit log holds
-  2  it could not be made; then nothing was kept";
+  0  the backup is complete, and its audit log is as it was written
+  2  it could not be made, and nothing of it was kept";
 
 /// Where to copy to, and from.
 #[derive(Debug, Args)]

@@ -9,10 +9,11 @@ use crate::hubs::HubFlags;
 use crate::instruct::{self, WantedInstruction};
 
 const EXIT_CODES: &str = "\
-The agent is asked to stop, if it accepts that, and says itself when it has. Its open questions get no consent by it.
+For example: aaep cancel photos
+The agent is asked to stop, and tells you when it has stopped. None of its open questions is accepted by this.
 Exit codes:
   0  the agent was asked to stop
-  1  nobody was asked, and it is said why
+  1  no agent was asked, and you hear why
   2  it could not be done: wrong usage, or no hub";
 
 /// Which agent.
@@ -24,7 +25,7 @@ pub(crate) struct CancelOptions {
     /// Which session, if the agent works in several.
     #[arg(long, value_name = "SESSION", conflicts_with = "all")]
     session: Option<String>,
-    /// All sessions in which the agent works.
+    /// Every session in which the agent works.
     #[arg(long)]
     all: bool,
     #[command(flatten)]

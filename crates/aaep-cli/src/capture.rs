@@ -17,17 +17,19 @@ use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::console::{COULD_NOT, CommandFailure, ascii_json_line, count};
+use crate::english::failures;
 use crate::hubs::{HubFlags, OldForms};
 use crate::stop::StopSignals;
 use lines::CaptureLines;
 
 const EXIT_CODES: &str = "\
-A producer is named like a hub, and stdio:PROGRAM is one that is started here.
-A recorder cannot answer questions, so a hub tells it that something is asked, not the question itself; with
---questions it does, and then waits for an answer even if nobody else is there.
+For example: aaep capture --limit 100 --output session.jsonl
+You name a producer as you name a hub. stdio:PROGRAM starts one here.
+A recording cannot answer, so a hub tells it that something is asked, but not what. With --questions the hub also tells
+the question, and then waits for an answer even if nobody else listens.
 Exit codes:
-  0  what was to be recorded is recorded, or someone stopped it
-  2  it could not be done: no connection, refused, or no room for the lines";
+  0  everything that you wanted is recorded, or you stopped it
+  2  it could not be done: no connection, a refusal, or no space for the lines";
 
 /// How long closing the subscription may take.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -40,8 +42,8 @@ pub(crate) struct CaptureOptions {
     old: OldForms,
     #[command(flatten)]
     hub: HubFlags,
-    /// Record only this type of event, such as aaep:agent.tool.invoked or aaep:agent.tool.*; core types also
-    /// without aaep:agent. before them. Can be given several times.
+    /// Record only this type of event, such as tool.invoked, tool.* or aaep:agent.tool.invoked. Can be given several
+    /// times.
     #[arg(long = "type", value_name = "PATTERN", value_parser = pattern)]
     types: Vec<TypePattern>,
     /// Record only events of this urgency.
@@ -56,17 +58,17 @@ pub(crate) struct CaptureOptions {
     /// Stop after this many seconds.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     for_seconds: Option<u64>,
-    /// Record the questions themselves too. The hub then counts this as someone who could answer, and so waits
-    /// for an answer until the time of the question is over.
+    /// Record the questions themselves, too. The hub then counts this program as somebody who could answer, and waits
+    /// until the time of the question is over.
     #[arg(long)]
     questions: bool,
-    /// Write the lines into this new file; otherwise they go to standard output.
+    /// Write the lines into this new file instead of standard output.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The producer knows no handshake and just speaks (level 1).
+    /// For a producer of level 1, which has no handshake and only sends events.
     #[arg(long)]
     without_handshake: bool,
-    /// Connect over plain HTTP to other machines too, where anyone on the way can read everything.
+    /// Connect to other machines over plain HTTP, too. Anyone on the way can then read everything.
     #[arg(long)]
     insecure_allow_plain_http: bool,
 }
@@ -93,7 +95,7 @@ pub(crate) fn run(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure
     arguments.old.refuse("capture")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
     })?;
     let result = runtime.block_on(capture(arguments));
     // A name lookup that never ends must not delay the exit.
@@ -104,7 +106,7 @@ pub(crate) fn run(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure
 async fn capture(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
     let stopped = StopSignals::new().map_err(|error| {
-        CommandFailure::new(format!("the system gives no signals: {error}"), "Try again later.")
+        CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER)
     })?;
     let mut stopped = std::pin::pin!(stopped.wait());
     let address = arguments.hub.address()?;

@@ -11,15 +11,15 @@ use clap_complete::aot::{Shell, generate};
 use crate::console::CommandFailure;
 
 const HOW: &str = "\
-To turn it on:
+For example, to turn it on:
   bash        aaep completions bash > ~/.local/share/bash-completion/completions/aaep
   zsh         aaep completions zsh > a file _aaep in a folder of fpath
   fish        aaep completions fish > ~/.config/fish/completions/aaep.fish
   powershell  aaep completions powershell, at the end of the file that $PROFILE names
   elvish      aaep completions elvish, at the end of rc.elv
-Make the folder first where there is none. It holds in new shells.
+Create the folder first if it is missing. Completion works in new shells.
 Exit codes:
-  0  it is printed
+  0  the script is printed
   2  it could not be done: wrong usage, or nowhere to print";
 
 /// For which shell.

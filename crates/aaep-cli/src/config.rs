@@ -14,9 +14,10 @@ use crate::settings::rules::{AnswerRule, RuleAnswer};
 use crate::settings::{self, EffectiveSettings, SettingOrigin, SettingsFlags};
 
 const EXIT_CODES: &str = "\
+For example: aaep config edit
 Exit codes:
-  0  it is done; with check and edit: the settings can be used
-  1  with check and edit: something in the file cannot be used
+  0  it is done; for check and edit: all settings in the file can be used
+  1  for check and edit: a setting in the file cannot be used
   2  it could not be done: wrong usage, or a file that cannot be read or written";
 
 /// What to do with the settings.
@@ -29,16 +30,16 @@ pub(crate) struct ConfigOptions {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Show every setting, what it is now, and where that comes from.
+    /// Show every setting, its value, and where the value comes from.
     #[command(after_help = EXIT_CODES)]
     Show(SettingsFlags),
-    /// Open the file in your editor, as VISUAL or EDITOR says, and check it afterwards.
+    /// Open the file in your editor (VISUAL or EDITOR), and check it afterwards.
     #[command(after_help = EXIT_CODES)]
     Edit,
-    /// Say what in the file cannot be used, with its line.
+    /// List what in the file cannot be used, with its line.
     #[command(after_help = EXIT_CODES)]
     Check,
-    /// Print where the file is.
+    /// Print the path of the file.
     #[command(after_help = EXIT_CODES)]
     Path,
 }

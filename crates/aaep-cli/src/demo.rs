@@ -22,14 +22,16 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::console::{CommandFailure, reason};
+use crate::english::failures;
 use crate::keyboard::give_terminal_back;
 use crate::stop::StopSignals;
 use agent::DemoAgent;
 
 const EXIT_CODES: &str = "\
+For example, without a voice: aaep demo --no-speech
 Exit codes:
-  0  the demonstration went to its end
-  2  it could not be done";
+  0  the demonstration ran to its end
+  2  it could not run";
 
 /// The exit code of a program that Control-C ended.
 const STOPPED: i32 = 130;
@@ -38,16 +40,16 @@ const STOPPED: i32 = 130;
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct DemoOptions {
-    /// The address to listen on. By default a free port of this machine.
+    /// The address of the hub. By default a free port on this machine.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     bind: SocketAddr,
-    /// Answer by itself, without waiting for anyone. Where nobody can type, it answers no.
+    /// Answer automatically, without waiting for you. Without a keyboard, the answer is no.
     #[arg(long, value_enum)]
     answer: Option<AnswerMode>,
-    /// Write lines alone, even if a voice is there.
+    /// Write lines only, even if a voice is available.
     #[arg(long)]
     no_speech: bool,
-    /// Run only the hub with the scripted agent, until it is stopped, for programs elsewhere.
+    /// Run only the hub and the scripted agent, for other programs that listen, until you stop it.
     #[arg(long, conflicts_with = "answer")]
     serve: bool,
     #[command(flatten)]
@@ -61,7 +63,7 @@ pub(crate) enum AnswerMode {
     Accept,
     /// No to everything that needs consent.
     Reject,
-    /// Nobody is there who could answer.
+    /// No answer, as if nobody were there.
     None,
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn run(arguments: &DemoOptions) -> Result<ExitCode, CommandFailure> {
         .enable_all()
         .build()
         .map_err(|error| {
-            CommandFailure::new(format!("the system gives no threads: {error}"), "Try again.")
+        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
         })?;
     let folder = temporary_folder()?;
     let daemon = start(&runtime, arguments, folder.path())?;
@@ -102,7 +104,7 @@ pub(crate) fn run(arguments: &DemoOptions) -> Result<ExitCode, CommandFailure> {
 /// Creates a folder that only this user can read.
 fn temporary_folder() -> Result<TempDir, CommandFailure> {
     tempfile::Builder::new().prefix("aaep-demo-").tempdir().map_err(|error| {
-        let what = format!("there is no temporary folder to be had: {}", reason(&error));
+        let what = format!("no temporary folder can be made: {}", reason(&error));
         CommandFailure::new(what, "Make room in the folder for temporary files, or set TMPDIR.")
     })
 }

@@ -5,7 +5,6 @@
 
 mod devices;
 
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,15 +14,17 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::console::{CommandFailure, ascii_json_line};
+use crate::english::{checking, failures};
 use crate::hubs::{HubAddresses, HubFlags, HubTarget, OldForms};
 use crate::keys::tell;
 use crate::listen::{self, device_table::DeviceFlags};
 use crate::settings::{self, SettingsFlags, UserSettings};
 
 const EXIT_CODES: &str = "\
+For example, to try speech and braille: aaep doctor --speech --braille
 Exit codes:
   0  all that you want works: the settings, the hub, and the devices that are turned on
-  1  something that you want does not work; it is said which, and what to do
+  1  something that you want does not work; you are told which, and what to do
   2  it could not be done: wrong usage";
 
 /// How long closing the subscription may take.
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &DoctorOptions) -> Result<ExitCode, CommandFailure>
     arguments.old.refuse("doctor")?;
     let loaded = settings::load(&arguments.hub.added_to(&arguments.flags));
     let found = match &loaded {
-        Ok(_) => Ok("They can be used.".to_owned()),
+        Ok(_) => Ok(checking::SETTINGS_WORK.to_owned()),
         Err(failure) => Err(sentence(failure)),
     };
     let mut report = DoctorReport { is_json: arguments.json, findings: Vec::new() };
@@ -137,9 +138,8 @@ fn reach(
     settings: &UserSettings,
 ) -> Result<Vec<Result<String, String>>, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error: io::Error| {
-        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
-    })?;
+    let runtime = runtime
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let found = runtime.block_on(async {
         let tasks: Vec<_> = hubs
             .iter()
@@ -149,7 +149,7 @@ fn reach(
             .collect();
         let mut found = Vec::new();
         for task in tasks {
-            found.push(task.await.unwrap_or_else(|error| Err(format!("It broke off: {error}."))));
+            found.push(task.await.unwrap_or_else(|error| Err(checking::broke_off(&error))));
         }
         found
     });
@@ -161,7 +161,7 @@ async fn try_one(hub: HubTarget, wishes: Wishes) -> Result<String, String> {
     let subscriber = listen::reach(&hub.address, wishes).await.map_err(|it| sentence(&it))?;
     // If the goodbye takes too long, leave without it.
     let _ = timeout(GOODBYE, subscriber.close(None)).await;
-    Ok(format!("You can listen at {}.", aaep::printable(&hub.address)))
+    Ok(checking::can_listen(&aaep::printable(&hub.address)))
 }
 
 /// A failure as sentences that begin with a capital letter.
@@ -174,25 +174,14 @@ fn sentence(failure: &CommandFailure) -> String {
 }
 
 impl DoctorFinding {
-    fn is_plural(&self) -> bool {
-        self.name.ends_with('s')
-    }
-
     fn said(&self) -> String {
-        let (do_not, are) = if self.is_plural() { ("do not", "are") } else { ("does not", "is") };
-        let end = if self.is_plural() { "" } else { "s" };
-        let off = if self.is_wanted { String::new() } else { format!(", and {are} not turned on") };
-        match &self.works {
-            Ok(seen) => format!("{}: work{end}{off}. {seen}", self.name),
-            Err(why) => format!("{}: {do_not} work{off}. {why}", self.name),
-        }
+        let (Ok(says) | Err(says)) = &self.works;
+        checking::finding(self.name, self.is_wanted, self.works.is_ok(), says)
     }
 
     fn json(&self) -> serde_json::Value {
-        let (works, says) = match &self.works {
-            Ok(seen) => (true, seen),
-            Err(why) => (false, why),
-        };
+        let (Ok(says) | Err(says)) = &self.works;
+        let works = self.works.is_ok();
         json!({ "name": self.name, "is_wanted": self.is_wanted, "works": works, "says": says })
     }
 }
@@ -200,13 +189,7 @@ impl DoctorFinding {
 fn summary(findings: &[DoctorFinding]) -> String {
     let missing = findings.iter().filter(|it| it.is_wanted && it.works.is_err());
     let names: Vec<&str> = missing.map(|it| it.name).collect();
-    match names.as_slice() {
-        [] => "All that you want works.".to_owned(),
-        [name] => format!("Something that you want does not work: {name}."),
-        [names @ .., last] => {
-            format!("Some of what you want does not work: {} and {last}.", names.join(", "))
-        }
-    }
+    checking::summary(&names)
 }
 
 #[cfg(test)]
@@ -216,21 +199,6 @@ mod tests {
     fn finding(name: &'static str, is_wanted: bool, works: bool) -> DoctorFinding {
         let works = if works { Ok("Heard.".to_owned()) } else { Err("Broken.".to_owned()) };
         DoctorFinding { name, is_wanted, works }
-    }
-
-    #[test]
-    fn findings_read_well_aloud() {
-        for (finding, said) in [
-            (finding("speech", true, true), "speech: works. Heard."),
-            (finding("sounds", true, false), "sounds: do not work. Broken."),
-            (
-                finding("braille", false, false),
-                "braille: does not work, and is not turned on. Broken.",
-            ),
-            (finding("sounds", false, true), "sounds: work, and are not turned on. Heard."),
-        ] {
-            assert_eq!(finding.said(), said);
-        }
     }
 
     #[test]

@@ -24,16 +24,17 @@ use crate::split::{FoundPiece, MessageSplitter};
 use short::{EmitCommand, PrintedId};
 
 const EXIT_CODES: &str = "\
-In a script:
+For example, in a script:
   AAEP_SESSION=$(aaep emit start \"Looking for old photos.\"); export AAEP_SESSION
   aaep emit tool search \"Searching for photos.\"
   aaep emit progress \"Half of the folders are searched.\" --percent 50
   aaep emit tool search --done \"Found 240.\"
   write-the-report | aaep emit stream
   aaep emit end \"Done.\"
-An event needs a type and its own fields; the hub fills in ids, times and the rest. Exit codes:
+An event in a file needs a type and its own fields; the hub fills in ids, times and the rest.
+Exit codes:
   0  everything was published
-  1  the hub refused something; what and why stands on standard error
+  1  the hub refused something; standard error says what and why
   2  it could not be done: wrong usage, no hub, or a file that cannot be read";
 
 /// How many events of a file are sent in one request.
@@ -48,14 +49,14 @@ const MAX_BYTES: usize = 256 * 1024;
 pub(crate) struct EmitOptions {
     #[command(subcommand)]
     short: Option<EmitCommand>,
-    /// A file with one event, an array, or one event a line; - is standard input.
+    /// A file with one event, an array of events, or one event on each line; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     speaker: SpeakerFlags,
     #[command(flatten)]
     hub: HubFlags,
-    /// Print what the hub answered as JSON, one line for each event.
+    /// Print the answers of the hub as JSON, one line for each event.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -212,7 +213,7 @@ impl EmitReport {
     fn complain(&mut self, line: u64, problem: &str) {
         self.refused += 1;
         let problem = printable(problem);
-        console::say(&format!("Refused at line {line}: There is no event, because {problem}."));
+        console::say(&format!("Refused at line {line}: This is not an event: {problem}."));
     }
 }
 

@@ -1,14 +1,19 @@
-//! What `aaep listen`, `aaep attention` and `aaep answer` say to the person, in English, so that it can be translated
-//! in one place. Help stands with the flags; sentences about agents are in `aaep-announce`.
+//! What the commands for listening and answering say to the person, in English, so that it can be translated in one
+//! place. Help stands with the flags; sentences about agents are in `aaep-announce`.
 //!
 //! `asks` describes pending questions, `answers` the results of answers, `failures` what could not be done, `hubs` is
 //! about hubs, devices and rules while listening, `telling` about instructions to agents, `typing` about what the
-//! person typed.
+//! person typed. `instructing` belongs to `aaep tell` and `aaep cancel`, `replaying` to `aaep replay`, `checking` to
+//! `aaep doctor`, `keeping` to the files that remember something for the person.
 
 pub(crate) mod answers;
 pub(crate) mod asks;
+pub(crate) mod checking;
 pub(crate) mod failures;
 pub(crate) mod hubs;
+pub(crate) mod instructing;
+pub(crate) mod keeping;
+pub(crate) mod replaying;
 pub(crate) mod telling;
 pub(crate) mod typing;
 

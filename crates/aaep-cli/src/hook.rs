@@ -24,11 +24,18 @@ use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
 use kept::MemoryFile;
 
+const EXIT_CODES: &str = "\
+You need not run this yourself. To set it up for an agent: aaep agents add claude-code
+Exit codes:
+  0  the agent can go on; if it asked for consent, the answer is on standard output
+  2  the tool must not run";
+
 /// How long the hub may take for what an agent reports. The agent waits for it.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which agent runs this.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct HookOptions {
     #[command(subcommand)]
     agent: HookAgent,
@@ -38,10 +45,10 @@ pub(crate) struct HookOptions {
 
 #[derive(Debug, Subcommand)]
 enum HookAgent {
-    /// Claude Code gives one JSON object on standard input.
+    /// For Claude Code, which passes one JSON object on standard input.
     ClaudeCode {
-        /// When to ask you: tell (say what it does), risky (ask before what is risky), changes (ask before everything
-        /// that changes something).
+        /// When to ask you: tell (never, only say what the agent does), risky (before risky tools), changes (before every
+        /// tool that changes something).
         #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
         policy: AskPolicy,
     },

@@ -12,7 +12,8 @@ use aaep::printable;
 use serde_json::{Value, json};
 
 use crate::agent::{not_answered, refused, strange};
-use crate::console::{CommandFailure, count};
+use crate::console::CommandFailure;
+use crate::english::instructing;
 use crate::http::{HubAnswer, HubClient, HubRequest};
 use crate::hubs::reach::client;
 use crate::hubs::{HubFlags, HubTarget};
@@ -28,10 +29,10 @@ pub(crate) fn list(flags: &HubFlags) -> Result<ExitCode, CommandFailure> {
     let hubs = flags.hubs(&flags.listen()?)?;
     let found = look(&hubs)?;
     if found.is_empty() {
-        tell("No agent is there that can be told something.")?;
+        tell(instructing::NO_AGENT)?;
         return Ok(ExitCode::from(1));
     }
-    tell(&format!("{} can be told something.", count(found.len() as u64, "agent")))?;
+    tell(&instructing::agents(found.len() as u64))?;
     for (_, agent) in &found {
         tell(&agent.sentence())?;
     }
@@ -53,7 +54,7 @@ pub(crate) fn run(
             for choice in &mut choices {
                 choice.about = found
                     .get(choice.agent)
-                    .and_then(|(hub, _)| about(&hubs, *hub, choice.session.as_deref()?));
+                    .and_then(|(hub, _)| about(hub, choice.session.as_deref()?));
             }
             tell(&printable(&what))?;
             for choice in &choices {
@@ -63,38 +64,35 @@ pub(crate) fn run(
         }
     };
     let Some((hub, agent)) = found.get(at) else { return Ok(ExitCode::from(1)) };
-    let client = client_of(&hubs, *hub)?;
-    let (sent, refusal) = send(&client, &messages)?;
+    let (sent, refusal) = send(&client_of(hub)?, &messages)?;
     let Some(why) = refusal else {
         tell(&choose::done(agent, &messages))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let how_many = if sent == 0 { "Nothing was sent." } else { "The rest was not sent." };
+    let how_many = if sent == 0 { instructing::NOTHING_SENT } else { instructing::REST_NOT_SENT };
     tell(&format!("{} {how_many}", printable(&why)))?;
     Ok(ExitCode::from(1))
 }
 
-fn client_of(hubs: &[HubTarget], at: usize) -> Result<HubClient, CommandFailure> {
-    let hub =
-        hubs.get(at).ok_or_else(|| CommandFailure::new("there is no such hub", "Try again."))?;
+fn client_of(hub: &HubTarget) -> Result<HubClient, CommandFailure> {
     client(&hub.address, hub.token.as_deref())
 }
 
-/// The agents of all hubs, each with the index of its hub.
-fn look(hubs: &[HubTarget]) -> Result<Vec<(usize, InstructableAgent)>, CommandFailure> {
+/// The agents of all hubs, each with its hub.
+fn look(hubs: &[HubTarget]) -> Result<Vec<(&HubTarget, InstructableAgent)>, CommandFailure> {
     let mut all = Vec::new();
-    for at in 0..hubs.len() {
-        let client = client_of(hubs, at)?;
+    for hub in hubs {
+        let client = client_of(hub)?;
         let body = get(&client, "/aaep/v1/agents")?;
         let rows = body["agents"].as_array().ok_or_else(|| strange(&client))?;
-        all.extend(rows.iter().filter_map(InstructableAgent::read).map(|agent| (at, agent)));
+        all.extend(rows.iter().filter_map(InstructableAgent::read).map(|agent| (hub, agent)));
     }
     Ok(all)
 }
 
 /// What a session is about, in the words of its agent.
-fn about(hubs: &[HubTarget], at: usize, session: &str) -> Option<String> {
-    let client = client_of(hubs, at).ok()?;
+fn about(hub: &HubTarget, session: &str) -> Option<String> {
+    let client = client_of(hub).ok()?;
     let path = format!("/aaep/v1/sessions/{session}/events?from_order=0&limit=1");
     let body = get(&client, &path).ok()?;
     let words = body["events"][0]["event"]["summary_normal"].as_str()?;
@@ -123,7 +121,7 @@ fn send(
         let answer = post(client, "/aaep/v1/replies", &message.json(id))?;
         if !answer.is_success() {
             let body = answer.json().unwrap_or_default();
-            let why = body["message"].as_str().unwrap_or("The hub did not take it.");
+            let why = body["message"].as_str().unwrap_or(instructing::HUB_REFUSED);
             refusal = Some(why.to_owned());
             break;
         }

@@ -12,12 +12,11 @@ use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 use crate::console::{self, CommandFailure, name_of};
+use crate::english::keeping;
 use crate::serve::state_folder;
 
 /// The largest file that is read. Our own files are far smaller.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-
-const NEXT: &str = "Look at the rights of its folder.";
 
 /// State that is kept in a file of its own.
 pub(crate) trait KeptState:
@@ -64,7 +63,7 @@ impl<T: KeptState> KeptFile<T> {
         let value = change(&mut kept);
         if kept != before {
             let written = self.write(&kept);
-            written.map_err(|error| CommandFailure::of_file("write", &self.path, &error, NEXT))?;
+            written.map_err(|error| self.failure("write", &error))?;
         }
         Ok(value)
     }
@@ -72,7 +71,9 @@ impl<T: KeptState> KeptFile<T> {
     /// Waits until no other program changes the file. Changes take milliseconds.
     fn lock(&self) -> Result<File, CommandFailure> {
         let path = self.path.with_extension("lock");
-        let failed = |error: &io::Error| CommandFailure::of_file("lock", &path, error, NEXT);
+        let failed = |error: &io::Error| {
+            CommandFailure::of_file("lock", &path, error, keeping::LOOK_AT_RIGHTS)
+        };
         let file = open_lock(&path).map_err(|error| failed(&error))?;
         file.lock().map_err(|error| failed(&error))?;
         Ok(file)
@@ -82,33 +83,32 @@ impl<T: KeptState> KeptFile<T> {
         let found = match fs::symlink_metadata(&self.path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
-            Err(error) => return Err(CommandFailure::of_file("read", &self.path, &error, NEXT)),
+            Err(error) => return Err(self.failure("read", &error)),
         };
         if !is_own(&found) {
-            return self.set_aside("somebody else could have written it");
+            return self.set_aside(keeping::SOMEBODY_ELSE);
         }
         let mut text = Vec::new();
         let read = File::open(&self.path)
             .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
-        read.map_err(|error| CommandFailure::of_file("read", &self.path, &error, NEXT))?;
+        read.map_err(|error| self.failure("read", &error))?;
         match serde_json::from_slice::<T>(&text) {
             Ok(kept) if kept.is_sound() => Ok(kept),
-            _ => self.set_aside("it is broken"),
+            _ => self.set_aside(keeping::BROKEN),
         }
     }
 
     /// Starts over with an empty state. Nothing that the person was told from the old one is valid any more.
     fn set_aside(&self, why: &str) -> Result<T, CommandFailure> {
         let aside = self.path.with_extension("json.broken");
-        fs::rename(&self.path, &aside)
-            .map_err(|error| CommandFailure::of_file("set aside", &self.path, &error, NEXT))?;
-        console::say(&format!(
-            "{} is not used, because {why}. It is now {}. {}",
-            T::CALLED,
-            name_of(&aside),
-            T::WITHOUT_IT
-        ));
+        fs::rename(&self.path, &aside).map_err(|error| self.failure("set aside", &error))?;
+        console::say(&keeping::set_aside(T::CALLED, why, &name_of(&aside), T::WITHOUT_IT));
         Ok(T::default())
+    }
+
+    /// The file could not be read, written or set aside.
+    fn failure(&self, verb: &str, error: &io::Error) -> CommandFailure {
+        CommandFailure::of_file(verb, &self.path, error, keeping::LOOK_AT_RIGHTS)
     }
 
     fn write(&self, kept: &T) -> io::Result<()> {

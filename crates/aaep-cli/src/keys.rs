@@ -16,7 +16,9 @@ use serde_json::json;
 use crate::console::{CommandFailure, count, name_of};
 
 const EXIT_CODES: &str = "\
-Keys live in a folder that only you can read. Exit codes:
+For example, to publish the keys: aaep keys list --jwks
+The keys are in a folder that only you can read.
+Exit codes:
   0  it is done
   2  it could not be done: wrong usage, no such key, or a folder that cannot be used";
 
@@ -32,13 +34,13 @@ pub(crate) struct KeysOptions {
 enum KeysCommand {
     /// Make a new key that signs from now on.
     ///
-    /// The key before it stays published for a while, so that what it signed can still be verified.
+    /// The previous key stays published for a while, so that what it signed can still be verified.
     #[command(after_help = EXIT_CODES)]
     New {
-        /// What the key signs with.
+        /// The algorithm that the key signs with.
         #[arg(long, value_enum, default_value_t = AlgorithmName::Es256)]
         algorithm: AlgorithmName,
-        /// For how many days the key before it stays published.
+        /// How many days the previous key stays published.
         #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
         overlap_days: u32,
         #[command(flatten)]
@@ -47,7 +49,7 @@ enum KeysCommand {
     /// List the keys: which one signs, which are still published, which are retired.
     #[command(after_help = EXIT_CODES)]
     List {
-        /// Print a JSON array, for machines.
+        /// Print a JSON array, for programs.
         #[arg(long, conflicts_with = "jwks")]
         json: bool,
         /// Print the key set to publish: public keys only.
@@ -69,7 +71,7 @@ enum KeysCommand {
 /// Where the keys are.
 #[derive(Debug, Args)]
 pub(crate) struct KeysFolderFlag {
-    /// The folder of the keys; made with the first key. By default a folder of your own.
+    /// The folder of the keys, created with the first key. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_KEYS")]
     folder: Option<PathBuf>,
 }

@@ -41,9 +41,10 @@ use reports::DeviceReports;
 use room::{ListeningRoom, RoomUpdate};
 
 const EXIT_CODES: &str = "\
+For example: aaep listen --speech
 Exit codes:
-  0  you stopped it, or every hub ended the subscription in order
-  2  it could not be done: no connection to any hub, or refused";
+  0  you stopped it, or every hub ended the subscription as it should
+  2  it could not be done: no hub could be reached, or none accepted you";
 
 /// The help below the flags, for the eye and for braille.
 fn after_help() -> String {

@@ -87,7 +87,7 @@ enum AaepCommand {
     Emit(emit::EmitOptions),
     /// Set up agents that you already use, so that you hear them and they ask you here.
     Agents(agents::AgentsOptions),
-    /// What agents run before and after their tools; `aaep agents add` sets it up.
+    /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
     Ask(ask::AskOptions),
@@ -103,7 +103,7 @@ enum AaepCommand {
     Config(config::ConfigOptions),
     /// Check which ways of listening work on this machine: the hub, speech, braille, sounds.
     Doctor(doctor::DoctorOptions),
-    /// Record the events of a producer, over any wire, one event to a line.
+    /// Record the events of a producer, over any wire, one event on each line.
     Capture(capture::CaptureOptions),
     /// Report how recorded sessions would sound to a listener, in figures and as a page.
     Report(report::ReportOptions),

@@ -12,17 +12,17 @@ use crate::console::{CommandFailure, count, name_of};
 use crate::keys::tell;
 
 const HOW: &str = "\
-To read a page at once: aaep man listen | man -l -
-To install all pages:   aaep man --out ~/.local/share/man/man1
+For example, to read a page: aaep man listen | man -l -
+To install all pages: aaep man --out ~/.local/share/man/man1
 Exit codes:
-  0  it is printed or written
+  0  the page is printed, or all pages are written
   2  it could not be done: no such command, or a folder that cannot be written";
 
 /// Which page.
 #[derive(Debug, Args)]
 #[command(after_help = HOW)]
 pub(crate) struct ManOptions {
-    /// The command, such as: config show. Without it, it is the page of aaep itself.
+    /// The command, such as: config show. Without it, the page of aaep itself is printed.
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     words: Vec<String>,
     /// Write the pages of all commands into this folder.
@@ -120,6 +120,20 @@ mod tests {
         }
         for below in command.get_subcommands().filter(|it| it.get_name() != "help") {
             look(below, &format!("{name}-{}", below.get_name()), pages);
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_exit_codes_on_lines_of_their_own() {
+        let command = ordered::<crate::AaepOptions>();
+        for below in command.get_subcommands().filter(|it| it.get_name() != "hook") {
+            let help = below.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let helps = below.get_subcommands().filter_map(Command::get_after_help);
+            let helps: String = helps.map(ToString::to_string).collect();
+            assert!((help.clone() + &helps).contains("For example"), "{}", below.get_name());
+            let of_manifest = below.get_name() == "manifest";
+            let is_listed = |it: &str| it.contains("\nExit codes:\n  0  ");
+            assert!(is_listed(if of_manifest { &helps } else { &help }), "{}", below.get_name());
         }
     }
 

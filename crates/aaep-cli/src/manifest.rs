@@ -18,9 +18,9 @@ pub(crate) struct ManifestOptions {
 
 #[derive(Debug, Subcommand)]
 enum ManifestCommand {
-    /// Print the manifest of a producer as JSON, signed if you like.
+    /// Print the manifest of a producer as JSON, and sign it if you want.
     Show(Box<show::ManifestShowOptions>),
-    /// Fetch the manifest of a producer and say whether it is signed by whom it should be.
+    /// Fetch the manifest of a producer, and verify that the right key signed it.
     Verify(verify::ManifestVerifyOptions),
 }
 

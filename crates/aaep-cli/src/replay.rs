@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::console::{CommandFailure, count};
+use crate::console::CommandFailure;
+use crate::english::{failures, replaying};
 use crate::hubs::HubFlags;
 use crate::listen::device_table::{DeviceFlags, is_any_on};
 use crate::settings::{self, SettingsFlags, UserSettings};
@@ -25,15 +26,15 @@ use history::HistoryStart;
 use play::ReplayedUtterance;
 
 const WORDS: &str = "\
-What you can type:
+For example:
   aaep replay                      what happened since you left: since aaep listen last told you something
   aaep replay last                 the last thing that was told
-  aaep replay reply                what an agent said last, whole; with --exact, exactly
+  aaep replay reply                what an agent said last, in full; with --exact, with all code and marks
   aaep replay decisions            only what was asked, and how it was decided
   aaep replay session SESSION      a session; with --turns its turns, with --turn 2 the second of them
   aaep replay list                 the sessions, the newest first
-SESSION is a number of the list, an id, or the name of an agent, whose newest session it is. It can follow last, reply
-and decisions too. A turn is what an agent did up to something that it said whole.
+SESSION is a number from the list, an id, or the name of an agent, which means its newest session. It can also follow
+last, reply and decisions. A turn is everything that an agent did until it finished saying something.
 Exit codes:
   0  it was told
   2  it could not be done: no hub, no such session, or it is not known when you left";
@@ -50,7 +51,7 @@ pub(crate) struct ReplayOptions {
     /// What to hear again.
     #[arg(value_enum, default_value = "left", hide_default_value = true)]
     what: ReplayForm,
-    /// Which session: a number of `aaep replay list`, an id, or the name of an agent.
+    /// Which session: its number in `aaep replay list`, its id, or the name of its agent.
     session: Option<String>,
     /// Only one turn of the session.
     #[arg(long, value_name = "NUMBER")]
@@ -58,10 +59,10 @@ pub(crate) struct ReplayOptions {
     /// List the turns of the session.
     #[arg(long, conflicts_with = "turn")]
     turns: bool,
-    /// Since when: 10m, 2h, 1d, 14:05, or a whole timestamp.
+    /// From when on: 10m, 2h or 1d ago, a time such as 14:05, or a whole timestamp.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// The reply exactly as it came, code and all.
+    /// Tell the reply exactly as the agent wrote it, with all code and marks.
     #[arg(long)]
     exact: bool,
     /// Write one JSON object per line, for programs.
@@ -103,8 +104,9 @@ pub(crate) fn run(arguments: &ReplayOptions) -> Result<ExitCode, CommandFailure>
     let settings = wanted(arguments)?;
     // If none is named, the first of several hubs is used.
     let hubs = arguments.hub.hubs(&settings.listen)?;
-    let hub =
-        hubs.first().ok_or_else(|| CommandFailure::new("no hub is set", "Name one with --hub."))?;
+    let hub = hubs
+        .first()
+        .ok_or_else(|| CommandFailure::new(replaying::NO_HUB, replaying::NAME_A_HUB))?;
     let replay = ReplayContext::open(&hub.address, hub.token.as_deref(), &settings)?;
     let since = match &arguments.since {
         Some(text) => Some(replay.moment_of(text)?),
@@ -139,22 +141,20 @@ pub(crate) fn run(arguments: &ReplayOptions) -> Result<ExitCode, CommandFailure>
 fn check(arguments: &ReplayOptions) -> Result<(), CommandFailure> {
     let ReplayOptions { what, session, turn, turns, since, exact, .. } = arguments;
     let wrong = match what {
-        ReplayForm::Session if session.is_none() => Some("it is not said which session"),
+        ReplayForm::Session if session.is_none() => Some(replaying::WHICH_SESSION),
         ReplayForm::Left | ReplayForm::List if session.is_some() => {
-            Some("no session goes with that word")
+            Some(replaying::TAKES_NO_SESSION)
         }
         _ if *what != ReplayForm::Session && (turn.is_some() || *turns) => {
-            Some("--turn and --turns go with session")
+            Some(replaying::TURNS_GO_WITH_SESSION)
         }
-        _ if *exact && *what != ReplayForm::Reply => Some("--exact goes with reply"),
+        _ if *exact && *what != ReplayForm::Reply => Some(replaying::EXACT_GOES_WITH_REPLY),
         ReplayForm::Last | ReplayForm::Reply | ReplayForm::List if since.is_some() => {
-            Some("--since does not go with that word")
+            Some(replaying::TAKES_NO_SINCE)
         }
         _ => None,
     };
-    wrong.map_or(Ok(()), |wrong| {
-        Err(CommandFailure::new(wrong, "To hear what can be said: aaep replay --help"))
-    })
+    wrong.map_or(Ok(()), |wrong| Err(CommandFailure::new(wrong, replaying::SEE_HELP)))
 }
 
 /// The person's settings, with the command line flags applied.
@@ -171,8 +171,7 @@ fn wanted(arguments: &ReplayOptions) -> Result<UserSettings, CommandFailure> {
     (settings.sounds.on, settings.lines.bell) = (false, false);
     settings.lines.notifications = settings::NotificationStyle::None;
     if !settings.lines.on && !is_any_on(&settings) && !arguments.json {
-        let what = "nothing would be told: lines, speech, braille and desktop are all off";
-        return Err(CommandFailure::new(what, "Turn one of them on, for example with --speech."));
+        return Err(CommandFailure::new(failures::NOTHING_TOLD, failures::TURN_ONE_ON));
     }
     Ok(settings)
 }
@@ -186,8 +185,7 @@ pub(crate) fn since_left(
     let mut all = ReplayContext::open(address, token, settings)?.left(None)?;
     let beyond = all.len().saturating_sub(MAX_RECALLED);
     if beyond > 0 {
-        let words =
-            format!("{} left out here. To hear it all: aaep replay", count(beyond as u64, "thing"));
+        let words = replaying::left_out_here(beyond as u64);
         all.splice(1..=beyond, [ReplayedUtterance::about(&words)]);
     }
     Ok(all.iter().map(ReplayedUtterance::line).collect())

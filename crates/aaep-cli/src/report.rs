@@ -19,31 +19,30 @@ use crate::keys::tell;
 use recording::RecordedSessions;
 
 const EXIT_CODES: &str = "\
-A capture is what aaep capture writes: one event on each line. To have the questions in it, record with --questions.
-
+For example: aaep report session.jsonl --html session.html
+A recording is what aaep capture writes, with one event on each line. To include the questions, record with --questions.
 Exit codes:
-  0  nothing is wrong
-  1  something is: an announcement was repeated or cut off for good, a question was missed, or a line could
-     not be read
-  2  it could not be done: wrong usage, an unreadable file, or no event at all";
+  0  the sessions can be listened to
+  1  they cannot: an announcement was repeated or not finished, a question was missed, or a line could not be read
+  2  it could not be done: wrong usage, an unreadable file, or not a single event";
 
 /// Which recordings, for whom, and how to tell.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReportOptions {
-    /// Recorded sessions; - is standard input.
+    /// The recordings; - is standard input.
     #[arg(required = true, value_name = "CAPTURE")]
     captures: Vec<PathBuf>,
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
     #[arg(long, value_name = "NAME", default_value = "screen-reader", value_parser = profile)]
     profile: Profile,
-    /// How fast the person listens. Without it, as the profile has it.
+    /// How fast the person listens. By default as fast as the profile says.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(*PACES.start()..=*PACES.end()))]
     words_per_minute: Option<u64>,
-    /// Print one JSON object for each capture, for machines.
+    /// Print one JSON object for each recording, for programs.
     #[arg(long)]
     json: bool,
-    /// Write a page with a timeline and everything that would be said into this file, replacing its contents.
+    /// Write a page with a timeline and everything that would be said to this file, replacing its contents.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

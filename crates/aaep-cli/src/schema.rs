@@ -6,13 +6,20 @@ use std::process::ExitCode;
 
 use crate::console::{CommandFailure, count, name_of};
 
+const EXIT_CODES: &str = "\
+For example: aaep schema --out schemas --bundle
+Exit codes:
+  0  the schemas are written
+  2  it could not be done: wrong usage, or a folder that cannot be written";
+
 /// What to write and where.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct SchemaOptions {
-    /// The folder to write to; made if it is not there. Files of the same names are replaced.
+    /// The folder to write to, created if it is missing. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Write each schema so that it refers to no other file, and aaep.schema.json for any message.
+    /// Write schemas that refer to no other file, and aaep.schema.json for any message.
     #[arg(long)]
     bundle: bool,
 }

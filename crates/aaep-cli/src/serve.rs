@@ -20,14 +20,17 @@ use clap::Args;
 use tokio::task::JoinHandle;
 
 use crate::console::{COULD_NOT, CommandFailure, complain, say};
+use crate::english::failures;
 use crate::keys::{own_folder, tell};
 use crate::log::{LogFlags, start_log};
 use crate::stop::StopSignals;
 use crate::tokens::configuration_folder;
 
 const EXIT_CODES: &str = "\
-What can be set in the configuration file is in docs/serve.md. Exit codes:
-  0  it ran, and was told to stop
+For example, on another port: aaep serve --bind 127.0.0.1:7200
+For the configuration file, see docs/serve.md.
+Exit codes:
+  0  it ran until it was stopped
   2  it could not start, or could not go on";
 
 /// How long the parent program has to read the last messages.
@@ -38,50 +41,48 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ServeOptions {
-    /// The address to listen on, such as 127.0.0.1:7117, which is the default. Port 0 is any free one.
-    /// Can be given several times.
+    /// The address to listen on. By default 127.0.0.1:7117. Port 0 means any free port. Can be given several times.
     #[arg(long, value_name = "ADDRESS")]
     bind: Vec<SocketAddr>,
-    /// The path of the local socket, or the word none. By default aaep/aaep-hub.sock in the folder of
-    /// your session for such files.
+    /// The path of the local socket, or the word none. By default aaep/aaep-hub.sock in your runtime folder
+    /// (`XDG_RUNTIME_DIR`).
     #[arg(long, value_name = "PATH", env = "AAEP_SOCKET")]
     socket: Option<PathBuf>,
-    /// The folder in which everything is kept. By default a folder of your own.
+    /// The folder in which the hub keeps everything. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_STORE")]
     store: Option<PathBuf>,
-    /// The configuration file. By default hub.toml in the folder of your configuration, if it is there.
+    /// The configuration file. By default hub.toml in your configuration folder, if there is one.
     #[arg(long, value_name = "FILE", env = "AAEP_CONFIG")]
     config: Option<PathBuf>,
-    /// The file of the tokens. By default tokens.toml in the folder of your configuration.
+    /// The file of the tokens. By default tokens.toml in your configuration folder.
     #[arg(long, value_name = "FILE", env = "AAEP_TOKENS")]
     tokens: Option<PathBuf>,
     /// The folder of the keys that sign the manifest. By default a folder of your own.
     #[arg(long, value_name = "DIR", env = "AAEP_KEYS")]
     keys: Option<PathBuf>,
-    /// Listen without encryption where other machines can connect. Everyone in that network can then
-    /// read what agents say.
+    /// Let other machines connect without encryption. Everybody in their network can then read what agents say.
     #[arg(long)]
     insecure_allow_plain_http: bool,
-    /// Let every program on this machine answer and administer without being allowed, as for tests and
-    /// for trying things out. An agent could then answer itself.
+    /// Let every program on this machine answer and administer without your permission, to try things out or for tests.
+    /// An agent could then answer itself.
     #[arg(long)]
     trust_local_programs: bool,
-    /// Turn subscribers away that ask for none of the languages spoken here. Otherwise they are served in the
-    /// first of these languages.
+    /// Refuse subscribers that ask for none of the languages spoken here. Without this, they get the first of these
+    /// languages.
     #[arg(long)]
     require_language: bool,
     /// Has no effect any more: a hub always sets a broken audit log aside, and begins a new one that says so.
     #[arg(long = "begin-new-audit-log", hide = true)]
     _begin_new_audit_log: bool,
-    /// Speak JSON-RPC with the program that started the hub, on standard input and output. The hub stops
-    /// when standard input ends. Agents speak into it as ever.
+    /// Speak JSON-RPC with the program that started the hub, on standard input and output. The hub stops when standard
+    /// input ends. Agents connect as usual.
     #[arg(long)]
     stdio: bool,
-    /// Run an agent that speaks JSON-RPC on its standard input and output, and let everyone hear it: the
-    /// program and what it is given, after --, last on the line. More of them go into the configuration.
+    /// Run an agent that speaks JSON-RPC on its standard input and output, for everybody to hear. Its program and
+    /// arguments follow at the end, after --. The configuration file can name several.
     #[arg(long, requires = "command")]
     child: bool,
-    /// The program of --child, and what it is given.
+    /// The program for --child, and its arguments.
     #[arg(last = true, value_name = "COMMAND", requires = "child")]
     command: Vec<String>,
     #[command(flatten)]
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &ServeOptions) -> Result<ExitCode, CommandFailure> 
     let options = options(arguments)?;
     start_log(&arguments.log);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
-        CommandFailure::new(format!("the system gives no threads: {error}"), "Try again later.")
+        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
     })?;
     let served = runtime.block_on(serve(options, arguments.socket.as_deref(), arguments.stdio));
     // A thread may still be reading standard input, where nothing more may ever arrive.
@@ -108,7 +109,7 @@ async fn serve(
 ) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
     let stopped = StopSignals::new().map_err(|error| {
-        CommandFailure::new(format!("the system gives no signals: {error}"), "Try again later.")
+        CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER)
     })?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;

@@ -15,6 +15,7 @@ use crate::console::{CommandFailure, ascii_json, ascii_json_line, count};
 use crate::keys::{moment, tell};
 
 const EXIT_CODES: &str = "\
+For example, for the newest session: aaep sessions list, then aaep sessions show SESSION_ID
 Exit codes:
   0  it is done
   2  it could not be done: wrong usage, no such session, no hub, or a store that cannot be used";
@@ -33,10 +34,10 @@ pub(crate) struct SessionsOptions {
 
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
-    /// List the sessions: those that run, then those that ended, the newest first.
+    /// List the sessions: those that run, then those that ended, newest first.
     #[command(after_help = EXIT_CODES)]
     List {
-        /// Print a JSON array, for machines.
+        /// Print a JSON array, for programs.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -47,16 +48,16 @@ enum SessionsCommand {
     Show {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,
-        /// Print each event as a line of JSON with all that it has, for machines.
+        /// Print each event whole, as a line of JSON, for programs.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         place: ArchiveFlags,
     },
-    /// End a session that runs, because its agent is gone or does not end it.
+    /// End a session whose agent is gone or does not end it.
     ///
-    /// Everyone who listens hears that it ended by hand, and its open questions are withdrawn: nothing
-    /// is accepted.
+    /// Everybody who listens hears that the session was ended by hand. Its open questions are withdrawn, and nothing is
+    /// accepted.
     #[command(after_help = EXIT_CODES)]
     End {
         /// The session, as `aaep sessions list` names it.
@@ -66,13 +67,12 @@ enum SessionsCommand {
     },
     /// Delete a session that has ended: its events, what was answered, and the words in the audit log.
     ///
-    /// The audit log goes on saying that something was asked and answered, and says that it was
-    /// deleted.
+    /// The audit log still says that something was asked and answered, and that its words were deleted.
     #[command(after_help = EXIT_CODES)]
     Delete {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,
-        /// Really delete it. It cannot be undone.
+        /// Confirm the deletion. It cannot be undone.
         #[arg(long)]
         yes: bool,
         #[command(flatten)]

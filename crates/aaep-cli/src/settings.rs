@@ -131,10 +131,10 @@ pub(crate) struct SettingsFlags {
     /// How much is told: screen-reader, braille, captions, low-cognitive-load, quiet or debug.
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// The languages in which you want to be told, best first, with commas between them.
+    /// The languages that you want to hear, best first, separated by commas.
     #[arg(long, value_name = "TAGS")]
     pub(crate) languages: Option<String>,
-    /// How fast you listen.
+    /// How fast you listen, in words per minute.
     #[arg(long, value_name = "COUNT")]
     pub(crate) words_per_minute: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::console::{CommandFailure, name_of};
 /// Where the store is.
 #[derive(Debug, Args)]
 pub(crate) struct StoreFolderFlag {
-    /// The folder of the store, as the hub has it. No hub may be using it meanwhile.
+    /// The folder of the store, as the hub has it. No hub may use it at the same time.
     #[arg(long = "store", value_name = "DIR", env = "AAEP_STORE")]
     folder: PathBuf,
 }

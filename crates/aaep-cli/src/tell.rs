@@ -8,32 +8,33 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::console::CommandFailure;
+use crate::english::instructing;
 use crate::hubs::HubFlags;
 use crate::instruct::{self, WantedInstruction};
 
 const EXIT_CODES: &str = "\
 For example: aaep tell photos look at the year 2019 first
-An agent that works is told to go on in this way, if it accepts that; otherwise the words begin something new. Which
-agents can be told something: aaep tell
-What you tell is never an answer to a question. To answer: aaep answer
+An agent at work goes on as you tell it, if it takes instructions then. Otherwise your words begin something new.
+To hear which agents take instructions: aaep tell
+An instruction never answers a question. To answer one: aaep answer
 Exit codes:
   0  the agent was told
-  1  nobody was told, and it is said why
+  1  nobody was told, and you hear why
   2  it could not be done: wrong usage, or no hub";
 
 /// Whom to tell what.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct TellOptions {
-    /// The agent, as aaep attention names it. Without one, all that can be told something are listed.
+    /// The agent, as aaep attention names it. Without one, the agents that take instructions are listed.
     agent: Option<String>,
-    /// What to tell it.
+    /// Your instruction.
     #[arg(requires = "agent", trailing_var_arg = true)]
     words: Vec<String>,
     /// Which session, if the agent works in several.
     #[arg(long, value_name = "SESSION", conflicts_with = "new")]
     session: Option<String>,
-    /// Begin something new, even if the agent works.
+    /// Begin something new, even if the agent is at work.
     #[arg(long)]
     new: bool,
     #[command(flatten)]
@@ -45,8 +46,8 @@ pub(crate) fn run(arguments: &TellOptions) -> Result<ExitCode, CommandFailure> {
     let Some(agent) = &arguments.agent else { return instruct::list(&arguments.hub) };
     let text = arguments.words.join(" ");
     if text.trim().is_empty() {
-        let next = format!("Type it behind the name: aaep tell {agent} WORDS");
-        return Err(CommandFailure::new("it is not said what to tell", next));
+        let (what, next) = instructing::no_words(agent);
+        return Err(CommandFailure::new(what, next));
     }
     let session = arguments.session.as_deref();
     let wanted = if arguments.new {

@@ -20,7 +20,9 @@ use crate::console::{CommandFailure, ascii_json, count, name_of};
 use crate::keys::{now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
-Tokens live in a file that only you can change. It has no secrets, only their hashes. Exit codes:
+For example: aaep tokens new --name \"laptop of Ada\" --scope listen --scope reply --for ada
+The file of the tokens can be changed by you alone. It contains hashes of the secrets, not the secrets themselves.
+Exit codes:
   0  it is done
   2  it could not be done: wrong usage, no such token, or a file that cannot be used";
 
@@ -34,35 +36,35 @@ pub(crate) struct TokensOptions {
 
 #[derive(Debug, Subcommand)]
 enum TokensCommand {
-    /// Make a token and show it, this once.
+    /// Make a token and print it. This is the only time that it is shown.
     #[command(after_help = EXIT_CODES)]
     New {
-        /// What you call it, such as the program and the machine that get it.
+        /// A name for you, such as the program and the machine that use the token.
         #[arg(long)]
         name: String,
-        /// What it allows: listen, reply, publish or admin. Can be given several times.
+        /// What the token allows: listen, reply, publish or admin. Can be given several times.
         #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
         scopes: Vec<Scope>,
-        /// Whose it is: a person or a group. Its holder hears their agents, and they hear and answer its.
-        /// `me` is the person who runs the hub. Can be given several times. Otherwise it is nobody's but
-        /// its own.
+        /// The owner of the token: a person, a group, or `me` for the person who runs the hub. The holder hears the agents
+        /// of the owner, and the owner hears and answers those of the holder. Can be given several times. By default the
+        /// token has no other owner.
         #[arg(long = "for", value_name = "OWNER")]
         owners: Vec<String>,
-        /// Share this agent with its holder, whoever owns it. Can be given several times; NAME@PRINCIPAL
-        /// means the agent of this name that one principal speaks for. Otherwise its owners' agents.
+        /// Let the holder hear this agent, whoever owns it. Can be given several times. NAME@PRINCIPAL is the agent of
+        /// this name that one principal speaks for. By default the holder hears the agents of the owners.
         #[arg(long, value_name = "AGENT", conflicts_with = "hears_all")]
         hears: Vec<String>,
-        /// Share every agent of everybody with its holder.
+        /// Let the holder hear all agents of everybody.
         #[arg(long)]
         hears_all: bool,
-        /// Let its holder speak under this name alone, and nobody else under it. Can be given several
-        /// times. Otherwise under any name that nobody else holds.
+        /// Reserve this name for agents of the holder, who may then use no other. Can be given several times. By default
+        /// the holder may use any name that nobody else holds.
         #[arg(long, value_name = "NAME")]
         speaks_as: Vec<String>,
-        /// In how many days it ends by itself. Otherwise never.
+        /// After how many days the token expires. By default never.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         expires_in_days: Option<u32>,
-        /// Print a JSON object with the secret, for machines.
+        /// Print one JSON object with the secret, for programs.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -71,7 +73,7 @@ enum TokensCommand {
     /// List the tokens: their ids, what they allow, and the last four characters of each.
     #[command(after_help = EXIT_CODES)]
     List {
-        /// Print a JSON array, for machines.
+        /// Print a JSON array, for programs.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -80,7 +82,7 @@ enum TokensCommand {
     /// Revoke a token: from then on it is refused.
     #[command(after_help = EXIT_CODES)]
     Revoke {
-        /// The token, by its id as `aaep tokens list` says it. Never the secret.
+        /// The id of the token, as `aaep tokens list` shows it. Never the secret.
         id: String,
         #[command(flatten)]
         place: TokensFileFlag,
@@ -90,8 +92,7 @@ enum TokensCommand {
 /// Where the tokens are.
 #[derive(Debug, Args)]
 pub(crate) struct TokensFileFlag {
-    /// The file of the tokens; made with the first token. By default tokens.toml in the folder of
-    /// your configuration.
+    /// The file of the tokens, created with the first token. By default tokens.toml in your configuration folder.
     #[arg(long, value_name = "FILE", env = "AAEP_TOKENS")]
     file: Option<PathBuf>,
 }

@@ -24,27 +24,27 @@ use crate::progress::CommandProgress;
 use crate::split::{FoundPiece, MessageBatch, MessageSplitter};
 
 const EXIT_CODES: &str = "\
-Input can be one JSON document, an array, or JSON lines such as a capture. You need not say which.
-
+For example: aaep validate session.jsonl
+The input can be one JSON document, an array, or JSON lines such as a recording. It is found out which.
 Exit codes:
   0  every message is valid
   1  at least one message is not valid
-  2  it could not be done: wrong usage, an unreadable file, or no message at all";
+  2  it could not be done: wrong usage, an unreadable file, or not a single message";
 
 /// What to check and how to tell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own for people")]
 pub(crate) struct ValidateOptions {
-    /// Files to check; "-" or none at all for standard input.
+    /// The files to check. Without one, or with -, standard input is checked.
     files: Vec<PathBuf>,
     /// Read as a subscriber does: accept what a newer or less careful producer adds.
     #[arg(long)]
     tolerant: bool,
-    /// Judge the order of sessions from the first event, even if no session starts in the input.
+    /// Check the order of sessions from the first event, even if no session starts in the input.
     #[arg(long, conflicts_with = "no_order")]
     order: bool,
-    /// Judge each message by itself, and never the order of sessions.
+    /// Check each message by itself, and not the order of sessions.
     #[arg(long)]
     no_order: bool,
     /// How to report the findings.
@@ -53,7 +53,7 @@ pub(crate) struct ValidateOptions {
     /// List every note, not only how many there are of each kind.
     #[arg(long)]
     notes: bool,
-    /// Say nothing; the exit code tells.
+    /// Print nothing; only the exit code tells the result.
     #[arg(long, short, conflicts_with = "notes")]
     quiet: bool,
 }
@@ -61,9 +61,9 @@ pub(crate) struct ValidateOptions {
 /// How to tell what was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ValidateFormat {
-    /// A line per problem, for people.
+    /// A line for each problem, for people.
     Text,
-    /// A JSON object per problem and one at the end, for machines.
+    /// A JSON object for each problem and one at the end, for programs.
     Json,
 }
 

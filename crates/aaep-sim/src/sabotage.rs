@@ -119,10 +119,10 @@ pub const ALL: &[SabotageCase] = &[
     sabotage("lets a tool run with other arguments", "only the accepted action", || {
         Box::new(consent::OtherArguments)
     }),
-    sabotage("takes silence for the consent of a person", "silence is no consent", || {
+    sabotage("takes silence for the consent of a person", "silence is not consent", || {
         Box::new(covering::TakeSilence::default())
     }),
-    sabotage("forgets in a kill that nobody answered", "silence is no consent", || {
+    sabotage("forgets in a kill that nobody answered", "silence is not consent", || {
         Box::new(covering::TakeSilence::after_kill())
     }),
     sabotage("takes one yes for a yes to anything", "only what was presented", || {

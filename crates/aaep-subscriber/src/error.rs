@@ -104,7 +104,7 @@ impl fmt::Display for SayError {
                 wrong.iter().try_for_each(|violation| write!(f, " {violation}"))
             }
             SayError::LineDown => f.write_str(
-                "There is no line to the producer. Nothing was sent; try again when it is back.",
+                "There is no connection to the producer. Nothing was sent; try again when it is back.",
             ),
             SayError::LineBroke => {
                 f.write_str("The line broke. Nobody knows whether this arrived.")

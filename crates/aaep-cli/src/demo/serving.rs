@@ -32,10 +32,11 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// How the hub is served.
 #[derive(Debug, Args)]
 pub(crate) struct ServingFlags {
-    /// After how many seconds the agent asks again while somebody listens; 0 is only when it is prompted.
+    /// How many seconds pass before the agent asks again, while somebody listens. With 0, it asks only when it is
+    /// prompted.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "serve")]
     ask_every: u64,
-    /// Where web pages come from that may use the hub, besides port 5173 of this computer. Can be given several times.
+    /// The origin of web pages that may use the hub, besides port 5173 of this computer. Can be given several times.
     #[arg(long, value_name = "ORIGIN", requires = "serve")]
     origin: Vec<String>,
 }

@@ -9,11 +9,9 @@ use aaep_announce::{DeviceReport, Earcon, Order, Utterance, UtteranceKind, Weigh
 
 use super::DoctorFinding;
 use crate::console::CommandFailure;
+use crate::english::checking;
 use crate::listen::device_table::{DESKTOP, DEVICES, DeviceRow};
 use crate::settings::UserSettings;
-
-/// The sentence that is spoken and shown.
-const SENTENCE: &str = "This is a test of aaep.";
 
 /// The id of the only utterance.
 const ID: u64 = 1;
@@ -48,7 +46,7 @@ pub(super) fn look(
     say(DoctorFinding {
         name: "lines",
         is_wanted: settings.lines.on,
-        works: Ok("You are reading one.".to_owned()),
+        works: Ok(checking::READING_LINES.to_owned()),
     })?;
     let mut waiting = start(settings, &reports);
     let mut on_display = None;
@@ -79,7 +77,7 @@ fn start(settings: &UserSettings, reports: &Sender<TimedReport>) -> Vec<DeviceTr
             id: ID,
             kind: UtteranceKind::Notice,
             weight: Weight::Normal,
-            words: SENTENCE.to_owned(),
+            words: checking::TEST_SENTENCE.to_owned(),
             language: None,
             parts: Vec::new(),
             is_right_to_left: false,
@@ -106,9 +104,7 @@ fn listen(trials: &mut [DeviceTrial], told: &Receiver<TimedReport>, time: Durati
 /// A player that has not failed by now works.
 fn played(trials: &mut [DeviceTrial]) {
     for trial in trials.iter_mut().filter(|it| it.name == sounds::NAME) {
-        trial
-            .works
-            .get_or_insert_with(|| Ok("You heard two tones, if it is loud enough.".to_owned()));
+        trial.works.get_or_insert_with(|| Ok(checking::TWO_TONES.to_owned()));
     }
 }
 
@@ -119,9 +115,9 @@ impl DeviceTrial {
         started: Result<io::Result<Device>, CommandFailure>,
         order: Order,
     ) -> Self {
-        let started = started.map_err(|failure| failure.to_string()).and_then(|it| {
-            it.map_err(|error| format!("The system gives no threads: {error}. Try again later."))
-        });
+        let started = started
+            .map_err(|failure| failure.to_string())
+            .and_then(|it| it.map_err(|error| checking::no_threads(&error)));
         let (device, works) = match started {
             Ok(device) => (Some(device), None),
             Err(why) => (None, Some(Err(why))),
@@ -138,13 +134,13 @@ impl DeviceTrial {
             DeviceReport::Trouble(why) => self.works = Some(Err(why)),
             DeviceReport::Notice(notice) => self.notices.push(notice),
             DeviceReport::Ended(ID) if self.name == speech::NAME => {
-                self.works = Some(Ok(format!("You heard: {SENTENCE}")));
+                self.works = Some(Ok(checking::heard()));
             }
             DeviceReport::Began(ID) if self.name == braille::NAME => {
-                self.works = Some(Ok(format!("On the display: {SENTENCE}")));
+                self.works = Some(Ok(checking::on_display()));
             }
             DeviceReport::Ended(ID) if self.name == DESKTOP => {
-                self.works = Some(Ok(format!("The screen reader was told: {SENTENCE}")));
+                self.works = Some(Ok(checking::screen_reader_was_told()));
             }
             _ => {}
         }
@@ -152,8 +148,7 @@ impl DeviceTrial {
 
     /// The finding. A device that did not report in time does not work.
     fn finding(&self) -> DoctorFinding {
-        let silent =
-            || Err("It took the sentence and did not tell it. Try again later.".to_owned());
+        let silent = || Err(checking::DEVICE_SILENT.to_owned());
         let works = self.works.clone().unwrap_or_else(silent);
         let told = |seen: String| [&[seen][..], &self.notices].concat().join(" ");
         DoctorFinding { name: self.name, is_wanted: self.is_wanted, works: works.map(told) }

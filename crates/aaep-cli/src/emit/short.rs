@@ -18,7 +18,7 @@ pub(super) enum PrintedId {
 pub(super) enum EmitCommand {
     /// Begin a session and print its id, for `AAEP_SESSION` or --session.
     Start {
-        /// What the agent is going to do, for people.
+        /// What the agent is going to do, in words for people.
         summary: String,
     },
     /// Say something; without a session, in a short session of its own.
@@ -26,67 +26,67 @@ pub(super) enum EmitCommand {
         /// The words.
         text: String,
     },
-    /// Say something piece by piece: what comes on standard input, or one piece.
+    /// Say a text piece by piece: everything from standard input, or one piece.
     Stream {
-        /// The next piece. Without it, everything that comes on standard input, while it comes.
+        /// The next piece. Without it, standard input is read and published as it arrives.
         text: Option<String>,
-        /// This piece is the last one of what is said.
+        /// This piece ends the text.
         #[arg(long, requires = "text")]
         last: bool,
-        /// Which of several texts that are said at a time, in any form.
+        /// An id for the text, in any form; only needed if several texts are streamed at the same time.
         #[arg(long, value_name = "ID")]
         output: Option<String>,
     },
-    /// Say that a tool runs, and with --done or --failed how it ended.
+    /// Say that a tool runs, or how it ended, with --done or --failed.
     Tool {
         /// The name of the tool.
         tool: String,
-        /// What the agent does with it, or what came of it, for people.
+        /// What the agent does with the tool, or the result, in words for people.
         #[arg(required_unless_present = "done")]
         summary: Option<String>,
-        /// It did what it was asked.
+        /// The tool succeeded.
         #[arg(long, conflicts_with = "failed")]
         done: bool,
-        /// It failed.
+        /// The tool failed.
         #[arg(long)]
         failed: bool,
-        /// Which call, in any form; only needed if the same tool runs several times at once.
+        /// An id for the call, in any form; only needed if the same tool runs several times at once.
         #[arg(long, value_name = "ID")]
         call: Option<String>,
-        /// It cannot be undone. Such a tool needs an accepted `aaep ask --irreversible` first.
+        /// What the tool does cannot be undone. Such a tool needs an accepted `aaep ask --irreversible` first.
         #[arg(long, conflicts_with_all = ["done", "failed"])]
         irreversible: bool,
-        /// How much harm it could do.
+        /// How much harm the tool could do.
         #[arg(long, value_name = "LEVEL", conflicts_with_all = ["done", "failed"])]
         risk: Option<ToolRisk>,
     },
-    /// Say how far a long task is.
+    /// Say how much of a long task is done.
     Progress {
-        /// How far it is, for people.
+        /// How much is done, in words for people.
         summary: String,
         /// How much is done, in percent.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=100))]
         percent: Option<u8>,
-        /// The step that is being done.
+        /// The number of the current step.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         step: Option<u32>,
         /// How many steps there are.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         steps: Option<u32>,
     },
-    /// Go over to another state.
+    /// Say that the state of the agent changed.
     State {
         /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
         to: String,
-        /// The state before; the hub knows it if it is left out.
+        /// The previous state. Without it, the hub fills it in.
         #[arg(long, value_name = "STATE")]
         from: Option<String>,
     },
     /// End a session.
     End {
-        /// What came of it, for people.
+        /// The result, in words for people.
         summary: String,
-        /// It ended in an error.
+        /// The session ended in an error.
         #[arg(long)]
         failed: bool,
     },

@@ -7,11 +7,11 @@ use std::fmt::Display;
 pub(crate) const TRY_LATER: &str = "Try again later.";
 
 pub(crate) fn no_threads(error: &impl Display) -> String {
-    format!("the system gives no threads: {error}")
+    format!("the system does not start threads: {error}")
 }
 
 pub(crate) fn no_signals(error: &impl Display) -> String {
-    format!("the system tells no signals: {error}")
+    format!("the system does not report signals: {error}")
 }
 
 pub(crate) const NOTHING_TOLD: &str =

@@ -13,11 +13,11 @@ use crate::settings::{self, ListenSettings, SettingsFlags};
 /// Which hub.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HubAddressFlag {
-    /// The hub. Without it, that of `AAEP_HUB`, of your settings, or your own on this machine.
+    /// The hub. By default the one in `AAEP_HUB`, the one in your settings, or your own on this machine.
     ///
-    /// A hub is `unix:` (your own, by its socket), `unix:/path`, or an address such as `http://127.0.0.1:7117`,
-    /// `https://hub.example.org`, `wss://hub.example.org/aaep/v1/ws` or `grpcs://hub.example.org`. People can listen to
-    /// several: give --hub for each, or put commas between them. An agent speaks to the first.
+    /// Write `unix:` for your own hub, or an address such as `https://hub.example.org`. Other forms are `unix:/path`,
+    /// `wss://hub.example.org/aaep/v1/ws` and `grpcs://hub.example.org`. To listen to several hubs, give --hub for each.
+    /// An agent speaks to the first.
     #[arg(long, value_name = "ADDRESS", global = true)]
     hub: Vec<String>,
 }
@@ -53,8 +53,8 @@ impl HubAddressFlag {
 pub(crate) struct HubFlags {
     #[command(flatten)]
     hub: HubAddressFlag,
-    /// The token for the hub, as `aaep tokens new` shows it. Better set `AAEP_TOKEN`: others on this machine can see
-    /// what stands on a command line. For several hubs, one for each with commas between them.
+    /// The token for the hub, as `aaep tokens new` prints it. To set `AAEP_TOKEN` is safer, because other users of this
+    /// machine can see command lines. For several hubs, give one for each, separated by commas.
     #[arg(long, value_name = "TOKEN", env = "AAEP_TOKEN", hide_env_values = true, global = true)]
     token: Option<String>,
 }

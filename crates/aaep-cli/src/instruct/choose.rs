@@ -4,6 +4,8 @@ use aaep::printable;
 use aaep_announce::told_name;
 use serde_json::{Value, json};
 
+use crate::english::instructing;
+
 #[derive(Debug)]
 pub(crate) enum WantedInstruction<'a> {
     /// Tell the agent this, in its current session if there is one.
@@ -51,11 +53,7 @@ pub(super) struct InstructionChoice {
 
 impl InstructionChoice {
     pub(super) fn line(&self) -> String {
-        let typed = printable(&self.typed);
-        match &self.about {
-            Some(about) => format!("{}: {typed}", about.trim_end_matches(['.', ':'])),
-            None => format!("Type: {typed}"),
-        }
+        instructing::choice(self.about.as_deref(), &printable(&self.typed))
     }
 }
 
@@ -89,28 +87,16 @@ impl InstructableAgent {
 
     /// What it accepts, as a sentence.
     pub(super) fn sentence(&self) -> String {
-        let mut can: Vec<&str> = Vec::new();
-        for (word, what) in [
-            ("prompt", "to begin something"),
-            ("steer", "to go on in another way"),
-            ("cancel", "to stop"),
-        ] {
-            if self.accepts(word) {
-                can.push(what);
-            }
-        }
-        let can = if can.is_empty() { "nothing".to_owned() } else { can.join(", ") };
-        let works = match self.sessions.len() {
-            0 => "It has no session open.".to_owned(),
-            1 => "It has a session open.".to_owned(),
-            many => format!("It has {many} sessions open."),
-        };
-        let id = if self.spoken_name() == self.id {
-            String::new()
-        } else {
-            format!(", also called {}", printable(&self.id))
-        };
-        format!("{}{id}: can be told {can}. {works}", self.spoken_name())
+        let ways = [
+            ("prompt", instructing::TO_BEGIN),
+            ("steer", instructing::TO_CHANGE),
+            ("cancel", instructing::TO_STOP),
+        ];
+        let can: Vec<&str> =
+            ways.iter().filter(|(word, _)| self.accepts(word)).map(|(_, what)| *what).collect();
+        let (name, id) = (self.spoken_name(), printable(&self.id));
+        let other_id = Some(&*id).filter(|id| **id != name);
+        instructing::agent(&name, other_id, &can, self.sessions.len())
     }
 }
 
@@ -131,7 +117,7 @@ pub(super) fn choose(
     let messages = match wanted {
         WantedInstruction::Begin { text } if accepts("prompt") => vec![prompt(text)],
         WantedInstruction::Begin { .. } => {
-            return refuse(&format!("{told} does not begin things for others."));
+            return refuse(&instructing::begins_nothing(&told));
         }
         WantedInstruction::Tell { text, session } => {
             let is_working = session.is_some() || !agent.sessions.is_empty();
@@ -141,19 +127,12 @@ pub(super) fn choose(
                     vec![InstructionMessage::Steer { session, text: text.clone() }]
                 }
                 (_, _, true) if session.is_none() => vec![prompt(text)],
-                (true, false, _) => {
-                    return refuse(&format!("{told} takes no words while it works."));
-                }
-                _ => {
-                    return refuse(&format!(
-                        "{told} works on nothing, and begins nothing for others."
-                    ));
-                }
+                (true, false, _) => return refuse(&instructing::not_while_working(&told)),
+                _ => return refuse(&instructing::idle_and_begins_nothing(&told)),
             }
         }
         WantedInstruction::Cancel { .. } if !accepts("cancel") => {
-            let next = "To end its session by hand, without the agent: aaep sessions end SESSION";
-            return refuse(&format!("{told} does not stop when it is told to. {next}"));
+            return refuse(&instructing::does_not_stop(&told));
         }
         WantedInstruction::Cancel { all: true, .. } if !agent.sessions.is_empty() => {
             let all = agent.sessions.iter();
@@ -161,9 +140,7 @@ pub(super) fn choose(
         }
         WantedInstruction::Cancel { session, .. } => {
             if agent.sessions.is_empty() && session.is_none() {
-                return refuse(&format!(
-                    "{told} has no session open, so there is nothing to stop."
-                ));
+                return refuse(&instructing::nothing_to_stop(&told));
             }
             vec![InstructionMessage::Cancel {
                 session: one_session((agent, at), *session, wanted)?,
@@ -173,8 +150,8 @@ pub(super) fn choose(
     Ok((at, messages))
 }
 
-fn refuse<T>(what: &str) -> Result<T, UnsentInstruction> {
-    Err(UnsentInstruction { what: format!("{what} Nothing was sent."), choices: Vec::new() })
+fn refuse<T>(why: &str) -> Result<T, UnsentInstruction> {
+    Err(UnsentInstruction { what: instructing::not_sent(why), choices: Vec::new() })
 }
 
 /// The index of the agent that is meant: by its id, by the name that people hear, or by a part of either that only
@@ -213,7 +190,7 @@ fn find(
                     typed,
                 })
             });
-            let what = format!("Several agents are meant by {name}. Nothing was sent. Say which:");
+            let what = instructing::several_agents(name);
             Err(UnsentInstruction { what, choices: choices.collect() })
         }
     }
@@ -221,15 +198,7 @@ fn find(
 
 fn nobody(agents: &[&InstructableAgent], name: &str) -> UnsentInstruction {
     let names: Vec<String> = agents.iter().map(|agent| agent.spoken_name()).collect();
-    let there = if names.is_empty() {
-        "No agent is there that can be told something.".to_owned()
-    } else {
-        format!("These can be told something: {}.", names.join(", "))
-    };
-    let what =
-        format!("No agent {name} is there that can be told something. Nothing was sent. {there}");
-    let what = if names.is_empty() { format!("{there} Nothing was sent.") } else { what };
-    UnsentInstruction { what, choices: Vec::new() }
+    UnsentInstruction { what: instructing::no_such_agent(name, &names), choices: Vec::new() }
 }
 
 /// The only session that can be meant.
@@ -242,15 +211,10 @@ fn one_session(
         (Some(named), all) if all.iter().any(|it| it == named) => Ok(named.to_owned()),
         (None, [one]) => Ok(one.clone()),
         (named, all) => {
+            let told = agent.spoken_name();
             let what = match named {
-                Some(named) => {
-                    format!("{} has no session {named}. Nothing was sent.", agent.spoken_name())
-                }
-                None => format!(
-                    "{} works in {} sessions. Nothing was sent. Say which:",
-                    agent.spoken_name(),
-                    all.len()
-                ),
+                Some(named) => instructing::no_such_session(&told, named),
+                None => instructing::several_sessions(&told, all.len()),
             };
             let choices = all.iter().map(|it| InstructionChoice {
                 agent: at,
@@ -307,14 +271,9 @@ impl InstructionMessage {
 pub(super) fn done(agent: &InstructableAgent, messages: &[InstructionMessage]) -> String {
     let told = agent.spoken_name();
     match messages {
-        [InstructionMessage::Prompt { .. }, ..] => {
-            format!("{told} was told, and begins something new with it.")
-        }
-        [InstructionMessage::Steer { .. }, ..] => format!("{told} was told, in what it does now."),
-        [_] | [] => format!("{told} was asked to stop. You hear when it has."),
-        many => {
-            format!("{told} was asked to stop in {} sessions. You hear when it has.", many.len())
-        }
+        [InstructionMessage::Prompt { .. }, ..] => instructing::begun(&told),
+        [InstructionMessage::Steer { .. }, ..] => instructing::told(&told),
+        cancelled => instructing::asked_to_stop(&told, cancelled.len()),
     }
 }
 
@@ -380,7 +339,7 @@ mod tests {
         let steered = [agent("photos", None, &["steer"], &[])];
         assert!(chosen(&steered, "photos", &tell(None)).is_err());
         let nobody = chosen(&[], "photos", &tell(None)).expect_err("nobody");
-        assert_eq!(nobody.what, "No agent is there that can be told something. Nothing was sent.");
+        assert_eq!(nobody.what, "No agent takes instructions at the moment. Nothing was sent.");
     }
 
     #[test]

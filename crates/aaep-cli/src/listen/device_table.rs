@@ -35,28 +35,28 @@ pub(crate) struct DeviceRow {
 pub(crate) const DEVICES: &[DeviceRow] = &[
     DeviceRow {
         name: speech::NAME,
-        help: "Speak, through speech-dispatcher",
+        help: "Speak everything, through speech-dispatcher",
         tells_words: true,
         switch: |settings| &mut settings.speech.on,
         start: |settings, reports| Ok(speech::start(speech_settings(settings)?, reports.clone())),
     },
     DeviceRow {
         name: braille::NAME,
-        help: "Show it on a braille display, through BRLTTY",
+        help: "Show everything on a braille display, through BRLTTY",
         tells_words: true,
         switch: |settings| &mut settings.braille.on,
         start: |settings, reports| Ok(braille::start(braille_settings(settings)?, reports.clone())),
     },
     DeviceRow {
         name: DESKTOP,
-        help: "Let the screen reader of your desktop say it",
+        help: "Let the screen reader of your desktop speak",
         tells_words: true,
         switch: |settings| &mut settings.desktop.on,
         start: start_desktop,
     },
     DeviceRow {
         name: sounds::NAME,
-        help: "Play a sound before the words",
+        help: "Play sounds before the words",
         tells_words: false,
         switch: |settings| &mut settings.sounds.on,
         start: |settings, reports| Ok(sounds::start(sound_settings(settings), reports.clone())),

@@ -14,9 +14,10 @@ use crate::console::CommandFailure;
 use crate::keys::{KeysFolderFlag, failure, now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
+For example: aaep manifest show --agent-id photos --origin https://example.org --sign
 Exit codes:
   0  the manifest is printed
-  2  it could not be done: wrong usage, values that make no valid manifest, or no key";
+  2  it could not be done: wrong usage, values that no manifest may have, or no key";
 
 /// What the manifest says.
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ pub(super) struct ManifestShowOptions {
     /// The stable name of the agent, the same in all its versions.
     #[arg(long, value_name = "ID")]
     agent_id: String,
-    /// The agent's name as it is told to people.
+    /// The name of the agent, as people hear it.
     #[arg(long, value_name = "NAME")]
     agent_name: Option<String>,
     /// The version of the agent.
@@ -37,31 +38,31 @@ pub(super) struct ManifestShowOptions {
     /// A language that the producer speaks, such as en-GB.
     #[arg(long = "language", value_name = "TAG")]
     languages: Vec<LanguageTag>,
-    /// A pattern of the types of events; all core events if there is none.
+    /// A pattern for types of events. Can be given several times. By default all core events.
     #[arg(long = "event-type", value_name = "PATTERN")]
     event_types: Vec<TypePattern>,
-    /// A conformance level that the producer offers; all three if there is none.
+    /// A conformance level that the producer offers. Can be given several times. By default all three.
     #[arg(long = "level", value_name = "LEVEL")]
     levels: Vec<u64>,
     /// The context URI of an extension beyond our own.
     #[arg(long = "extension", value_name = "URI")]
     extensions: Vec<Uri>,
-    /// How many subscriptions are served at a time.
+    /// How many subscriptions are served at the same time.
     #[arg(long, value_name = "COUNT")]
     max_subscriptions: Option<u64>,
     /// How to reach the people behind the producer.
     #[arg(long, value_name = "TEXT")]
     contact: Option<String>,
-    /// Where it will be published, such as `https://example.org`.
+    /// Where you will publish the manifest, such as `https://example.org`.
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
-    /// Sign it with the key that `aaep keys list` says signs now.
+    /// Sign it with the current key; see `aaep keys list`.
     #[arg(long, requires = "origin")]
     sign: bool,
     /// Print the compact JWS instead of JSON.
     #[arg(long, requires = "sign")]
     jws: bool,
-    /// For how many days the signature counts.
+    /// How many days the signature is valid.
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_days: u32,
     #[command(flatten)]

@@ -17,10 +17,11 @@ use crate::console::{COULD_NOT, CommandFailure};
 use crate::keys::{moment, now_unix_ms, own_folder, tell};
 
 const EXIT_CODES: &str = "\
+For example: aaep manifest verify example.org
 Exit codes:
-  0  the manifest is valid: signed, unchanged, and by a pinned key if one is pinned
+  0  the manifest is valid: signed, unchanged, and by the pinned key if one is pinned
   1  the manifest is not valid, or its key is not the pinned one
-  2  it could not be checked: wrong usage, nothing to be fetched, no keys";
+  2  it could not be verified: wrong usage, or the manifest or its keys could not be fetched";
 
 /// The JWS itself if the producer has it, otherwise the JSON that may contain it.
 const WANTED: &str = "application/jose, application/json;q=0.9";
@@ -31,23 +32,23 @@ const WANTED: &str = "application/jose, application/json;q=0.9";
 pub(super) struct ManifestVerifyOptions {
     /// The address of the manifest, or of the producer alone, such as example.org.
     url: String,
-    /// Take this key and no other.
+    /// Accept only this key.
     // The keys of others may begin with a hyphen.
     #[arg(long, value_name = "THUMBPRINT", allow_hyphen_values = true)]
     pin: Option<Thumbprint>,
-    /// The file that says by which key each producer is known. By default one of your own.
+    /// The file of the pinned keys, one for each producer. By default a file of your own.
     #[arg(long, value_name = "FILE", env = "AAEP_PINS")]
     pins: Option<PathBuf>,
-    /// Remember the key from now on; with --pin, in place of the one that is known.
+    /// Pin the key from now on. With --pin, this replaces a key that was pinned before.
     #[arg(long)]
     trust_first: bool,
-    /// Fetch the keys from here, wherever the manifest says they are.
+    /// Fetch the keys from here, and not from where the manifest says.
     #[arg(long, value_name = "URL")]
     jwks: Option<String>,
-    /// Print one JSON object, for machines.
+    /// Print one JSON object, for programs.
     #[arg(long)]
     json: bool,
-    /// Fetch over plain HTTP from other machines too, where anyone on the way can change everything.
+    /// Fetch from other machines over plain HTTP, too. Anyone on the way can then change everything.
     #[arg(long)]
     insecure_allow_plain_http: bool,
 }

@@ -12,6 +12,7 @@ use super::play::ReplayedUtterance;
 use crate::archive::ArchivedSession;
 use crate::attention::asked;
 use crate::console::CommandFailure;
+use crate::english::replaying;
 use crate::keys::moment;
 
 /// How many asks of a session can be open at the same time; the same limit as in a subscriber.
@@ -107,8 +108,8 @@ fn decision(
     let UndecidedAsk { unix_us, turn, mut utterance, is_open, asks, .. } = question;
     let ended = match settled {
         Some((_, settled)) => settled.words.as_str(),
-        None if is_open => "It is still open. To answer it: aaep attention",
-        None => "It is not known what became of it.",
+        None if is_open => replaying::STILL_OPEN,
+        None => replaying::OUTCOME_NOT_KNOWN,
     };
     utterance.words = format!("{} {ended}", utterance.words);
     let mut told = ReplayedUtterance::of(session, unix_us, turn, utterance);

@@ -15,7 +15,8 @@ use super::play::ReplayedUtterance;
 use super::reply::{AgentReplies, AgentReply};
 use super::since;
 use crate::archive::ArchivedSession;
-use crate::console::{CommandFailure, ascii_json_line, count, number};
+use crate::console::{CommandFailure, ascii_json_line};
+use crate::english::replaying;
 use crate::keys::{moment, now_unix_ms, tell};
 use crate::listen::devices;
 use crate::settings::UserSettings;
@@ -53,11 +54,8 @@ impl ReplayContext {
     }
 
     pub(super) fn moment_of(&self, text: &str) -> Result<i64, CommandFailure> {
-        since::since(text, self.now_unix_ms, &self.zone).map_err(|next| {
-            CommandFailure::new(
-                format!("{} is not a time that can be understood", printable(text)),
-                next,
-            )
+        since::since(text, self.now_unix_ms, &self.zone).ok_or_else(|| {
+            CommandFailure::new(replaying::not_a_time(&printable(text)), replaying::SAY_A_TIME)
         })
     }
 
@@ -72,15 +70,17 @@ impl ReplayContext {
     ) -> Result<Vec<ReplayedUtterance>, CommandFailure> {
         let (from, when) = if let Some(unix_us) = since {
             let when = self.when(unix_us);
-            let when = when.split_once(' ').map_or(when.as_str(), |(_, when)| when).to_owned();
-            (HistoryStart::Time(unix_us), when)
+            (HistoryStart::Time(unix_us), replaying::the_time(&when).to_owned())
         } else {
             let is_listening = place::is_listening(&self.address);
             let places = PlacesFile::own()?.look()?;
             let place = places.left(&self.address, is_listening);
-            let place = place.ok_or_else(|| never_left(is_listening))?;
+            let place = place.ok_or_else(|| {
+                let (what, next) = replaying::never_left(is_listening);
+                CommandFailure::new(what, next)
+            })?;
             let at = place.at_unix_ms.saturating_mul(1000);
-            (self.history.after(place)?, format!("you left {}", self.when(at)))
+            (self.history.after(place)?, replaying::you_left(&self.when(at)))
         };
         let concerned = self.concerned(&from);
         let mut all = Vec::new();
@@ -91,9 +91,7 @@ impl ReplayContext {
                 all.extend(self.lines(session, said, left_out));
             }
         }
-        let begins = if all.is_empty() { "Nothing happened since" } else { "Since" };
-        let ends = if all.is_empty() { "." } else { ":" };
-        all.insert(0, ReplayedUtterance::about(&format!("{begins} {when}{ends}")));
+        all.insert(0, ReplayedUtterance::about(&replaying::since(&when, all.is_empty())));
         all.extend(left_out_sessions(concerned.len()));
         all.extend(self.questions());
         Ok(all)
@@ -175,7 +173,7 @@ impl ReplayContext {
     /// Prints the last reply exactly, except for terminal control characters.
     pub(super) fn exactly(&self, which: Option<&str>, as_json: bool) -> Result<(), CommandFailure> {
         let Some((session, reply)) = self.last_reply(which)? else {
-            return if as_json { Ok(()) } else { tell(NOTHING) };
+            return if as_json { Ok(()) } else { tell(replaying::NOTHING_YET) };
         };
         if as_json {
             return tell(&ascii_json_line(&json!({
@@ -188,7 +186,7 @@ impl ReplayContext {
             })));
         }
         reply.text.lines().try_for_each(|line| tell(&printable(line)))?;
-        if reply.is_cut { tell("The rest is too long to be told.") } else { Ok(()) }
+        if reply.is_cut { tell(replaying::REST_TOO_LONG) } else { Ok(()) }
     }
 
     pub(super) fn decisions(
@@ -216,7 +214,7 @@ impl ReplayContext {
         });
         told.extend(timed);
         if told.is_empty() {
-            told.push(ReplayedUtterance::about("Nothing was asked."));
+            told.push(ReplayedUtterance::about(replaying::NOTHING_ASKED));
         }
         told.extend(left_out_sessions(concerned.len()));
         Ok(told)
@@ -231,9 +229,7 @@ impl ReplayContext {
         let (_, session) = self.history.find(which)?;
         let (said, left_out) = self.history.said(session, from, turn)?;
         if let (true, Some(turn)) = (said.is_empty(), turn) {
-            let what = format!("the session of {} has no turn {turn}", name(session));
-            let id = &session.id;
-            let next = format!("To hear which there are: aaep replay session {id} --turns");
+            let (what, next) = replaying::no_such_turn(&name(session), &session.id, turn);
             return Err(CommandFailure::new(what, next));
         }
         let mut all = vec![ReplayedUtterance::about(&self.sentence(session))];
@@ -264,11 +260,9 @@ impl ReplayContext {
         all.extend(left_out_things(left_out));
         all.extend(turns.into_iter().map(|(things, unix_us, mut said)| {
             let ended: String = said.utterance.words.chars().take(MAX_TURN_WORDS).collect();
-            let (turn, things) = (said.turn, count(things, "thing"));
             said.utterance.kind = UtteranceKind::Notice;
-            said.utterance.words =
-                format!("Turn {turn}, {}, {things}. Its end: {ended}", self.when(unix_us));
-            ReplayedUtterance::of(session, unix_us, turn, said.utterance)
+            said.utterance.words = replaying::turn(said.turn, &self.when(unix_us), things, &ended);
+            ReplayedUtterance::of(session, unix_us, said.turn, said.utterance)
         }));
         Ok(all)
     }
@@ -289,11 +283,7 @@ impl ReplayContext {
                 }
                 Ok(is_counted || about.is_empty())
             })?;
-            let counted = turns
-                .map_or_else(String::new, |turns| format!(", {}", count(u64::from(turns), "turn")));
-            let words = self.sentence(session);
-            let words = format!("{}: {}{counted}. {about}", at + 1, words.trim_end_matches('.'));
-            let words = words.trim_end().to_owned();
+            let words = replaying::listed(at + 1, &self.sentence(session), turns, &about);
             let mut told = ReplayedUtterance::about(&words);
             told.json = json!({
                 "number": at + 1,
@@ -310,26 +300,16 @@ impl ReplayContext {
         }
         let more = sessions.len().saturating_sub(MAX_LISTED);
         if more > 0 {
-            let words = format!(
-                "And {} before. To hear one of those, say the name of its agent, or its id from: aaep sessions list",
-                count(more as u64, "session")
-            );
-            all.push(ReplayedUtterance::about(&words));
+            all.push(ReplayedUtterance::about(&replaying::more_sessions(more as u64)));
         }
         Ok(all)
     }
 
     /// A sentence that identifies a session.
     fn sentence(&self, session: &ArchivedSession) -> String {
-        let state = match session.ended_unix_us {
-            Some(ended) => format!("ended {}", self.when(ended)),
-            None => format!("still going on, last heard {}", self.when(session.last_unix_us)),
-        };
-        format!(
-            "Session of {}, began {}, {state}.",
-            name(session),
-            self.when(session.first_unix_us)
-        )
+        let (began, last) = (self.when(session.first_unix_us), self.when(session.last_unix_us));
+        let ended = session.ended_unix_us.map(|it| self.when(it));
+        replaying::session(&name(session), &began, ended.as_deref(), &last)
     }
 
     /// The sessions that are meant, newest first.
@@ -368,41 +348,18 @@ impl ReplayContext {
     }
 
     fn at(&self, unix_us: i64, words: &str) -> String {
-        let when = self.when(unix_us);
-        let mut letters = when.chars();
-        let first = letters.next().map(|it| it.to_ascii_uppercase());
-        format!("{}{}, {words}", first.map(String::from).unwrap_or_default(), letters.as_str())
+        replaying::at_time(&self.when(unix_us), words)
     }
 
     /// How many questions are pending, if any.
     fn questions(&self) -> Option<ReplayedUtterance> {
-        let words = match self.history.questions() {
-            0 => return None,
-            1 => "1 question waits for you. To hear it: aaep attention".to_owned(),
-            many => {
-                format!("{} questions wait for you. To hear them: aaep attention", number(many))
-            }
-        };
-        Some(ReplayedUtterance::about(&words))
+        let open = self.history.questions();
+        (open > 0).then(|| ReplayedUtterance::about(&replaying::questions(open)))
     }
 }
 
-/// The failure when it is unknown since when the person was away.
-fn never_left(is_listening: bool) -> CommandFailure {
-    let what = if is_listening {
-        "you have not left: aaep listen has told you everything since it began"
-    } else {
-        "nobody knows when you left: aaep listen has not told you anything here before"
-    };
-    let next =
-        "Say since when, for example: aaep replay --since 1h. Or choose from: aaep replay list";
-    CommandFailure::new(what, next)
-}
-
-const NOTHING: &str = "There is nothing to be heard here yet.";
-
 fn nothing() -> Vec<ReplayedUtterance> {
-    vec![ReplayedUtterance::about(NOTHING)]
+    vec![ReplayedUtterance::about(replaying::NOTHING_YET)]
 }
 
 /// The beginning of a session's summary, on one line and as a sentence.
@@ -411,14 +368,14 @@ fn in_short(summary: &str) -> String {
     let summary = exact(summary.trim());
     let short: String = summary.chars().take(MAX_CHARACTERS).collect();
     match short.chars().last() {
-        Some(_) if short.len() < summary.len() => format!("{short}, and more."),
+        Some(_) if short.len() < summary.len() => replaying::shortened(&short),
         None | Some('.' | '!' | '?') => short,
         Some(_) => format!("{short}."),
     }
 }
 
 fn name(session: &ArchivedSession) -> String {
-    session.agent.as_deref().map_or("an agent without a name".into(), printable).into_owned()
+    session.agent.as_deref().map_or(replaying::AGENT_WITHOUT_NAME.into(), printable).into_owned()
 }
 
 /// Adds the agent's name before words that do not begin with it.
@@ -432,12 +389,10 @@ fn with_name(session: &ArchivedSession, words: &str) -> String {
 }
 
 fn left_out_things(left_out: u64) -> Option<ReplayedUtterance> {
-    let words = format!("Too much to tell. Left out before this: {}.", count(left_out, "thing"));
-    (left_out > 0).then(|| ReplayedUtterance::about(&words))
+    (left_out > 0).then(|| ReplayedUtterance::about(&replaying::things_left_out(left_out)))
 }
 
 fn left_out_sessions(all: usize) -> Option<ReplayedUtterance> {
     let left_out = all.saturating_sub(MAX_SESSIONS) as u64;
-    let words = format!("Too much to tell. Left out: {} before these.", count(left_out, "session"));
-    (left_out > 0).then(|| ReplayedUtterance::about(&words))
+    (left_out > 0).then(|| ReplayedUtterance::about(&replaying::sessions_left_out(left_out)))
 }

@@ -17,6 +17,7 @@ use crate::archive::{ArchivedAnswer, ArchivedSession, SessionArchive};
 use crate::attention::language::in_language;
 use crate::attention::look;
 use crate::console::CommandFailure;
+use crate::english::{answers, replaying};
 use crate::hubs::reach::client;
 use crate::settings::UserSettings;
 
@@ -130,8 +131,8 @@ impl ReplayHistory {
         };
         let found = by_id().or(by_number).or_else(by_agent);
         found.map(|(at, session)| (at + 1, session)).ok_or_else(|| {
-            let what = format!("there is no session {} that you may hear", printable(which));
-            CommandFailure::new(what, "To hear which there are: aaep replay list")
+            let (what, next) = replaying::no_such_session(&printable(which));
+            CommandFailure::new(what, next)
         })
     }
 
@@ -205,7 +206,7 @@ impl ReplayHistory {
             let at = Duration::from_micros(u64::try_from(at).unwrap_or(0));
             let mut said = transcript.take(at, &row.event, answered);
             if self.open.contains(row.event.envelope.event_id.as_str()) {
-                said.push(notice("It is still open. To answer it: aaep attention"));
+                said.push(notice(replaying::STILL_OPEN));
             }
             if from.includes(&row) && !said.is_empty() {
                 take(&row, said);
@@ -269,8 +270,8 @@ fn by(answer: &ArchivedAnswer) -> AnsweredBy {
 fn text_of(response: &Value) -> String {
     match response {
         Value::String(text) => text.clone(),
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => "no".to_owned(),
+        Value::Bool(true) => answers::YES.to_owned(),
+        Value::Bool(false) => answers::NO.to_owned(),
         other => other.to_string(),
     }
 }

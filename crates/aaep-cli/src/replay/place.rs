@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::console::CommandFailure;
+use crate::english::{keeping, replaying};
 use crate::kept::{KeptFile, KeptState, open_lock};
 use crate::serve::state_folder;
 
@@ -148,9 +149,8 @@ impl ListeningPlaces {
 
 impl KeptState for ListeningPlaces {
     const FILE: &'static str = "left.json";
-    const CALLED: &'static str = "The file that says where you left off";
-    const WITHOUT_IT: &'static str =
-        "To hear what you missed, say since when: aaep replay --since 1h";
+    const CALLED: &'static str = replaying::PLACES_FILE;
+    const WITHOUT_IT: &'static str = replaying::SAY_SINCE_WHEN;
 
     fn is_sound(&self) -> bool {
         self.hubs.len() <= MAX_HUBS
@@ -166,8 +166,7 @@ impl KeptState for ListeningPlaces {
 /// program already does.
 pub(crate) fn listen(address: &str) -> Result<Option<File>, CommandFailure> {
     let path = lock_path(address)?;
-    let failed =
-        |error| CommandFailure::of_file("lock", &path, &error, "Look at the rights of its folder.");
+    let failed = |error| CommandFailure::of_file("lock", &path, &error, keeping::LOOK_AT_RIGHTS);
     let file = open_lock(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

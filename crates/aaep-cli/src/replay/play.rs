@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::archive::ArchivedSession;
 use crate::console::{self, CommandFailure, ascii_json_line};
+use crate::english::hubs::about_device;
+use crate::english::replaying;
 use crate::keys::{moment, tell};
 use crate::listen::devices::{self, DeviceChannel};
 use crate::settings::UserSettings;
@@ -104,8 +106,7 @@ pub(super) fn play(
     if is_told {
         return Ok(());
     }
-    let next = "To hear what works here: aaep doctor";
-    Err(CommandFailure::new("no device has told it to its end", next))
+    Err(CommandFailure::new(replaying::NO_DEVICE_TOLD_IT, replaying::RUN_DOCTOR))
 }
 
 /// One device, and what it still has to say.
@@ -164,11 +165,11 @@ impl DevicePlayer {
                 }
             }
             DeviceReport::Trouble(why) => {
-                console::say(&format!("About {}: {why}", self.channel.device.name()));
+                console::say(&about_device(self.channel.device.name(), &why));
                 self.has_failed = true;
             }
             DeviceReport::Notice(what) => {
-                console::say(&format!("About {}: {what}", self.channel.device.name()));
+                console::say(&about_device(self.channel.device.name(), &what));
             }
             // Nothing in a replay can be answered.
             _ => {}

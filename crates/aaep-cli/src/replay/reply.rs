@@ -6,6 +6,8 @@ use aaep::event::action::OutputStreaming;
 use aaep::{LanguageTag, OutputId};
 use aaep_announce::words::{PieceEnd, Stream, Style, split};
 
+use crate::english::replaying;
+
 /// How many bytes of a reply are kept.
 const MAX_REPLY: usize = 1 << 20;
 
@@ -96,7 +98,7 @@ impl AgentReply {
         let mut parts: Vec<String> =
             split(&words, MAX_PART).into_iter().map(str::to_owned).collect();
         if self.is_cut {
-            parts.push("The rest is too long to be told.".to_owned());
+            parts.push(replaying::REST_TOO_LONG.to_owned());
         }
         parts
     }
@@ -168,6 +170,6 @@ mod tests {
         let last = replies.last().expect("a reply");
         assert!(last.is_cut && last.text.len() <= MAX_REPLY);
         let parts = last.parts(Style::PLAIN);
-        assert_eq!(parts.last().map(String::as_str), Some("The rest is too long to be told."));
+        assert_eq!(parts.last().map(String::as_str), Some(replaying::REST_TOO_LONG));
     }
 }

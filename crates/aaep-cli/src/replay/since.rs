@@ -4,19 +4,18 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
+use crate::english::replaying;
+
 /// The longest time back, in seconds: a hundred years.
 const MAX_SECONDS: i64 = 100 * 366 * 86_400;
 
-const EXPECTED: &str = "Say it like 10m, 2h, 1d, 14:05 or 2026-11-02T14:05:00Z.";
-
 /// The moment that a person means, in microseconds since 1970 began.
-pub(super) fn since(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Result<i64, String> {
+pub(super) fn since(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
     let text = text.trim();
-    let found = ago(text)
+    ago(text)
         .map(|seconds| now_unix_ms.saturating_sub(seconds.saturating_mul(1000)) * 1000)
         .or_else(|| clock(text, now_unix_ms, zone))
-        .or_else(|| text.parse::<Timestamp>().ok().map(Timestamp::as_microsecond));
-    found.ok_or_else(|| EXPECTED.to_owned())
+        .or_else(|| text.parse::<Timestamp>().ok().map(Timestamp::as_microsecond))
 }
 
 /// A number of seconds, minutes, hours or days, in seconds.
@@ -51,15 +50,9 @@ fn clock(text: &str, now_unix_ms: i64, zone: &TimeZone) -> Option<i64> {
 pub(super) fn when(unix_us: i64, now_unix_ms: i64, zone: &TimeZone) -> String {
     let (Some(at), Some(now)) = (zoned(unix_us.div_euclid(1000), zone), zoned(now_unix_ms, zone))
     else {
-        return "at a time that cannot be told".to_owned();
+        return replaying::TIME_NOT_KNOWN.to_owned();
     };
-    let time = at.strftime("%H:%M");
-    if at.date() == now.date() {
-        return format!("at {time}");
-    }
-    let day =
-        if at.year() == now.year() { at.strftime("%-d %B") } else { at.strftime("%-d %B %Y") };
-    format!("on {day} at {time}")
+    replaying::when(&at, &now)
 }
 
 fn zoned(unix_ms: i64, zone: &TimeZone) -> Option<Zoned> {
@@ -96,11 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused_with_what_can_be_said() {
+    fn other_words_are_not_a_moment() {
         for text in
             ["", "10", "m", "10x", "25:00", "14:60", "-5m", "99999999999999999999d", "1:2:3"]
         {
-            assert_eq!(since(text, NOW_MS, &TimeZone::UTC), Err(EXPECTED.to_owned()), "{text}");
+            assert_eq!(since(text, NOW_MS, &TimeZone::UTC), None, "{text}");
         }
     }
 
@@ -110,6 +103,6 @@ mod tests {
         assert_eq!(at(0), "at 14:05");
         assert_eq!(at(24 * 60), "on 1 November at 14:05");
         assert_eq!(at(366 * 24 * 60), "on 1 November 2025 at 14:05");
-        assert_eq!(when(i64::MAX, NOW_MS, &TimeZone::UTC), "at a time that cannot be told");
+        assert_eq!(when(i64::MAX, NOW_MS, &TimeZone::UTC), replaying::TIME_NOT_KNOWN);
     }
 }

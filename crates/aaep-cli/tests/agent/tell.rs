@@ -57,12 +57,12 @@ fn an_agent_is_prompted_steered_and_cancelled_and_the_audit_log_has_it() {
     desk.accepts("photos", &["prompt", "steer", "cancel"]);
     let begun = desk.run(&["tell", "Photos", "find", "old", "photos"]);
     assert_eq!(begun.status.code(), Some(0), "{}", err(&begun));
-    assert_eq!(out(&begun), "photos was told, and begins something new with it.\n");
+    assert_eq!(out(&begun), "photos was told, and begins something new.\n");
     let session = desk.begin("photos");
     let steered = desk.run(&["tell", "photos", "look at 2019 first"]);
-    assert_eq!(out(&steered), "photos was told, in what it does now.\n", "{}", err(&steered));
+    assert_eq!(out(&steered), "photos was told, in its open session.\n", "{}", err(&steered));
     let cancelled = desk.run(&["cancel", "photos"]);
-    assert_eq!(out(&cancelled), "photos was asked to stop. You hear when it has.\n");
+    assert_eq!(out(&cancelled), "photos was asked to stop. You hear when it has stopped.\n");
     let inbox = desk.inbox("photos");
     let told: Vec<_> = inbox.iter().map(|it| it["type"].as_str().unwrap_or_default()).collect();
     assert_eq!(
@@ -86,7 +86,7 @@ fn nothing_is_sent_where_nobody_would_get_it() {
     let desk = Desk::new();
     let nobody = desk.run(&["tell", "photos", "go on"]);
     assert_eq!(nobody.status.code(), Some(1), "{}", err(&nobody));
-    assert_eq!(out(&nobody), "No agent is there that can be told something. Nothing was sent.\n");
+    assert_eq!(out(&nobody), "No agent takes instructions at the moment. Nothing was sent.\n");
     desk.accepts("photos", &["prompt"]);
     desk.begin("photos");
     let cancel = desk.run(&["cancel", "photos"]);
@@ -94,7 +94,11 @@ fn nothing_is_sent_where_nobody_would_get_it() {
     assert!(out(&cancel).contains("does not stop when it is told to"), "{}", out(&cancel));
     assert_eq!(desk.inbox("photos"), [] as [Value; 0]);
     let list = desk.run(&["tell"]);
-    assert!(out(&list).contains("photos: can be told to begin something."), "{}", out(&list));
+    assert!(
+        out(&list).contains("photos. You can tell it to begin something new."),
+        "{}",
+        out(&list)
+    );
 }
 
 #[test]

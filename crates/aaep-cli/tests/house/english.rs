@@ -1,19 +1,25 @@
-//! What listening, looking and answering say to a person stands in one place, so that it can be translated.
+//! What the commands for listening and answering say to a person stands in one place, so that it can be translated.
 
 use std::path::Path;
 
 use super::{project_files, read};
 
 /// The sources that take all their sentences from `src/english`.
-const WITHOUT_SENTENCES: &[&str] = &["answer", "attention", "listen"];
+const WITHOUT_SENTENCES: &[&str] =
+    &["answer", "attention", "cancel", "doctor", "instruct", "kept", "listen", "replay", "tell"];
 
 /// Texts with blanks that are not said to anyone, or are what a person types.
 const NOT_SAID: &[&str] = &[
-    "aaep answer",
-    "aaep listen", // names of subscribers
+    "aaep answer", // names of subscribers
+    "aaep listen",
+    "aaep tell",
     "more time",
     "last reply",
-    "rate ",      // what a person types
+    "rate ", // what a person types
+    "aaep tell{session} {agent} {}",
+    "aaep tell --new {agent} {}",
+    "aaep cancel{session} {agent}",
+    "set aside",  // a verb that follows "cannot"
     " (os error", // what the system adds to an error
 ];
 
@@ -48,7 +54,7 @@ fn is_sentence(text: &str) -> bool {
 fn listening_and_answering_take_their_sentences_from_one_place() {
     let files = project_files();
     let checked: Vec<_> = files.iter().filter(|it| is_checked(it)).collect();
-    assert!(checked.len() > 25, "{checked:?}");
+    assert!(checked.len() > 35, "{checked:?}");
     let found = checked.iter().map(|file| (file, sentences(&read(file))));
     let found: Vec<_> = found.filter(|(_, sentences)| !sentences.is_empty()).collect();
     assert!(found.is_empty(), "this belongs into src/english: {found:?}");

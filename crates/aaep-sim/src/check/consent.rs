@@ -92,7 +92,7 @@ pub struct NoConsentBySilence {
 
 impl Invariant for NoConsentBySilence {
     fn name(&self) -> &'static str {
-        "silence is no consent"
+        "silence is not consent"
     }
 
     fn meaning(&self) -> &'static str {

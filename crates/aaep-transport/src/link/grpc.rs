@@ -111,7 +111,7 @@ fn end_of(status: &Status) -> LinkEnd {
         (None, Code::Unauthenticated | Code::PermissionDenied) => LinkEnd::Refused { reason },
         (None, Code::OutOfRange) => LinkEnd::Violation(FrameViolation::TooBig.to_string()),
         (None, Code::Unimplemented) => {
-            LinkEnd::Violation("There is no service of AAEP.".to_owned())
+            LinkEnd::Violation("The server does not offer the AAEP service.".to_owned())
         }
         (None, Code::Ok) => LinkEnd::Closed { code: None, reason },
         (None, _) => LinkEnd::Cut(reason),
