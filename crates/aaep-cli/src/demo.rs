@@ -72,9 +72,7 @@ pub(crate) fn run(arguments: &DemoOptions) -> Result<ExitCode, CommandFailure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| {
-        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
-        })?;
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let folder = temporary_folder()?;
     let daemon = start(&runtime, arguments, folder.path())?;
     let origin = daemon.origins().first().cloned().unwrap_or_default();
@@ -168,7 +166,7 @@ fn serve(
 /// Watches for Control-C and other signals to stop.
 fn watch(runtime: &Runtime) -> Result<StopSignals, CommandFailure> {
     let _inside = runtime.enter();
-    StopSignals::new().and_then(StopSignals::or_hung_up).map_err(|error| {
-        CommandFailure::new(format!("cannot watch for Control-C: {}", reason(&error)), "Try again.")
-    })
+    StopSignals::new()
+        .and_then(StopSignals::or_hung_up)
+        .map_err(|error| CommandFailure::new(failures::no_control_c(&reason(&error)), "Try again."))
 }
