@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::CommandFailure;
+use crate::english::failures;
 use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 
 /// How long the hub may take to store an event durably.
@@ -77,10 +78,7 @@ impl SpeakerFlags {
 /// An id that nobody can guess: the prefix and 32 hexadecimal digits.
 pub(crate) fn fresh_id(prefix: &str) -> Result<String, CommandFailure> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        let next = "Check that /dev/urandom exists.";
-        CommandFailure::new(format!("this machine has no random numbers: {error}"), next)
-    })?;
+    getrandom::fill(&mut bytes).map_err(|error| failures::no_random_numbers(&error))?;
     Ok(format!("{prefix}{:032x}", u128::from_be_bytes(bytes)))
 }
 
@@ -143,8 +141,7 @@ fn name_of_field<'n>(pointer: &str, typed: &[(&str, &'n str)]) -> Option<&'n str
 /// The message of an error body, safe to print on a terminal.
 fn sentence(answer: &Value) -> String {
     let text = answer["message"].as_str().filter(|it| !it.is_empty());
-    printable(text.unwrap_or("The hub refused it and did not say why. Look at its log."))
-        .into_owned()
+    printable(text.unwrap_or(failures::REFUSED_WITHOUT_REASON)).into_owned()
 }
 
 /// Publishes events and returns the hub's answer to each.
@@ -226,24 +223,13 @@ fn lines(body: &[u8]) -> Option<Vec<Value>> {
 /// The failure for a hub that does not answer.
 pub(crate) fn not_answered(client: &HubClient, error: &NoAnswer) -> CommandFailure {
     let origin = printable(&client.origin()).into_owned();
-    match error {
-        NoAnswer::NotReached(_) => CommandFailure::new(
-            format!("no hub answers at {origin}: {error}"),
-            "Start one with: aaep serve. Or say where it is with --hub or AAEP_HUB.",
-        ),
-        NoAnswer::PlainHttp => CommandFailure::new(
-            format!("{origin} is another machine and {error}"),
-            "Use an https address.",
-        ),
-        NoAnswer::Tls(_) => CommandFailure::new(
-            format!("cannot speak safely with {origin}: {error}"),
-            "Check the certificate of the hub.",
-        ),
-        NoAnswer::CutOff(_) | NoAnswer::NotHttp(_) => CommandFailure::new(
-            format!("the hub at {origin} gave no answer: {error}"),
-            "Check that a hub is there, and look at its log.",
-        ),
-    }
+    let failure = match error {
+        NoAnswer::NotReached(_) => failures::no_hub_at(&origin, error),
+        NoAnswer::PlainHttp => failures::another_machine(&origin, error),
+        NoAnswer::Tls(_) => failures::not_safe(&origin, error),
+        NoAnswer::CutOff(_) | NoAnswer::NotHttp(_) => failures::gave_no_answer(&origin, error),
+    };
+    failure.into()
 }
 
 /// The failure for an error that the hub answered.
@@ -260,21 +246,15 @@ pub(crate) fn refused_in_terms_of(
     match answer.json() {
         Some(body) if body["message"].is_string() => {
             let message = EventRefusal::named(body, typed).message;
-            CommandFailure::of_sentences(&message, "Look at the log of the hub.")
+            CommandFailure::of_sentences(&message, failures::LOOK_AT_HUB_LOG)
         }
-        _ => CommandFailure::new(
-            format!("{} answered with the status {}", printable(&client.origin()), answer.status),
-            "Check that a hub is there, with --hub or AAEP_HUB.",
-        ),
+        _ => failures::answered_with_status(&printable(&client.origin()), answer.status).into(),
     }
 }
 
 /// The failure for an answer that no hub would give.
 pub(crate) fn strange(client: &HubClient) -> CommandFailure {
-    CommandFailure::new(
-        format!("what {} answered is not what a hub answers", printable(&client.origin())),
-        "Check that a hub of the same version is there.",
-    )
+    failures::not_a_hubs_answer(&printable(&client.origin())).into()
 }
 
 #[cfg(test)]

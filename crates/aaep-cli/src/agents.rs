@@ -13,6 +13,7 @@ use aaep_bridge::claude_code::settings;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::console::{self, CommandFailure, name_of};
+use crate::english::bridging;
 use crate::hook::parse_policy;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
@@ -88,13 +89,7 @@ fn settings_path() -> Result<PathBuf, CommandFailure> {
     let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     let folder = set("CLAUDE_CONFIG_DIR").or_else(|| set("HOME").map(|it| it.join(".claude")));
     let folder = folder.or_else(|| set("USERPROFILE").map(|it| it.join(".claude")));
-    folder.map(|it| it.join("settings.json")).ok_or_else(|| {
-        let next = "Say where with CLAUDE_CONFIG_DIR.";
-        CommandFailure::new(
-            "there is no home folder, so Claude Code's settings cannot be found",
-            next,
-        )
-    })
+    Ok(folder.ok_or(bridging::NO_HOME)?.join("settings.json"))
 }
 
 fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
@@ -103,19 +98,12 @@ fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
         SettingsFile::new(path.clone()).read()?.and_then(|it| settings::installed_command(&it));
     let is_there = path.parent().is_some_and(std::path::Path::is_dir);
     tell(&match (&command, is_there) {
-        (Some(command), _) => format!("Claude Code is set up. {}", policy_sentence(command)),
-        (None, true) => {
-            "Claude Code is here and not set up. To hear it: aaep agents add claude-code".to_owned()
-        }
-        (None, false) => {
-            "Claude Code was not found. It keeps its settings in ~/.claude.".to_owned()
-        }
+        (Some(command), _) => bridging::is_set_up(policy_sentence(command)),
+        (None, true) => bridging::IS_NOT_SET_UP.to_owned(),
+        (None, false) => bridging::NOT_FOUND.to_owned(),
     })?;
     if let Some(command) = command.filter(|it| !runs_this_program(it)) {
-        tell(&format!(
-            "It runs another program than this one: {}. To set it up again: aaep agents add claude-code",
-            aaep::printable(&command)
-        ))?;
+        tell(&bridging::runs_another(&aaep::printable(&command)))?;
     }
     let is_hub_there = hub.agent_client().is_ok_and(|client| {
         let request = crate::http::HubRequest {
@@ -127,31 +115,25 @@ fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
         client.send(&request).is_ok_and(|it| it.is_success())
     });
     if !is_hub_there {
-        tell(
-            "The hub is not running, so nothing of it is heard, and what is risky is not run. To start it: aaep serve",
-        )?;
+        tell(bridging::NO_HUB)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn policy_sentence(command: &str) -> &'static str {
     match command.rsplit(' ').next() {
-        Some("tell") => "It says what it does, and asks only where Claude Code itself asks.",
-        Some("changes") => "It asks you before everything that changes something.",
-        _ => "It asks you before what is risky.",
+        Some("tell") => bridging::TELLS,
+        Some("changes") => bridging::ASKS_BEFORE_CHANGES,
+        _ => bridging::ASKS_BEFORE_RISKS,
     }
 }
 
 /// The command that the hooks run: this program, by its whole path.
 fn hook_command(policy: AskPolicy) -> Result<String, CommandFailure> {
-    let program = std::env::current_exe().map_err(|error| {
-        let what = format!("cannot find out where this program is: {}", console::reason(&error));
-        CommandFailure::new(what, "Start it by its whole path.")
-    })?;
-    let program = program.to_str().filter(|it| !it.contains(['\n', '\0'])).ok_or_else(|| {
-        let next = "Move the program to a folder whose name is text.";
-        CommandFailure::new("the path of this program is not text", next)
-    })?;
+    let program = std::env::current_exe()
+        .map_err(|error| bridging::path_unknown(&console::reason(&error)))?;
+    let program = program.to_str().filter(|it| !it.contains(['\n', '\0']));
+    let program = program.ok_or(bridging::PATH_NOT_TEXT)?;
     let name =
         AskPolicy::NAMES.iter().find(|(_, it)| *it == policy).map_or("risky", |(name, _)| name);
     Ok(format!("{} hook claude-code --policy {name}", quoted(program)))
@@ -180,48 +162,38 @@ fn add(policy: AskPolicy, is_trial: bool) -> Result<ExitCode, CommandFailure> {
     let file = SettingsFile::new(settings_path()?);
     let before = file.read()?.unwrap_or_default();
     let after = settings::with_hooks(&before, &command).map_err(|fault| {
-        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
-        CommandFailure::new(
-            what,
-            format!("Correct it, or let each hook of Claude Code run: {command}"),
-        )
+        let what = bridging::left_alone(&name_of(file.path()), &fault);
+        (what, bridging::correct_or_let_run(&command))
     })?;
     if is_trial {
         tell(after.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let backup = file.replace(&before, &after)?;
-    tell(&format!(
-        "Claude Code is set up in {}. {}",
-        name_of(file.path()),
-        policy_sentence(&command)
-    ))?;
+    tell(&bridging::set_up_in(&name_of(file.path()), policy_sentence(&command)))?;
     if let Some(backup) = backup {
-        tell(&format!("Its settings as they were are kept in {}.", name_of(&backup)))?;
+        tell(&bridging::earlier_settings_kept(&name_of(&backup)))?;
     }
-    tell(
-        "Now start the hub, if it does not run: aaep serve. Listen in another terminal: aaep listen. Then start Claude Code.",
-    )?;
+    tell(bridging::NOW_START)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn remove(is_trial: bool) -> Result<ExitCode, CommandFailure> {
     let file = SettingsFile::new(settings_path()?);
     let Some(before) = file.read()? else {
-        tell("Claude Code is not set up: it has no settings.")?;
+        tell(bridging::HAS_NO_SETTINGS)?;
         return Ok(ExitCode::SUCCESS);
     };
     let after = settings::without_hooks(&before).map_err(|fault| {
-        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
-        CommandFailure::new(what, "Take out the hooks that run aaep hook claude-code by hand.")
+        (bridging::left_alone(&name_of(file.path()), &fault), bridging::REMOVE_BY_HAND)
     })?;
     if is_trial {
         tell(after.trim_end())?;
     } else if after == before {
-        tell("Claude Code is not set up. Nothing was changed.")?;
+        tell(bridging::NOTHING_CHANGED)?;
     } else {
         file.restore(&before, &after)?;
-        tell("Claude Code is no longer set up. The rest of its settings is as it was.")?;
+        tell(bridging::REMOVED)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,8 @@ use aaep_transport::link::Target;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::console::{CommandFailure, ascii_json, count};
+use crate::console::{CommandFailure, ascii_json};
+use crate::english::allowing;
 use crate::hubs::HubAddressFlag;
 use crate::hubs::reach::DEFAULT_HUB;
 use crate::keys::tell;
@@ -53,12 +54,7 @@ pub(crate) fn run(arguments: &AllowOptions) -> Result<ExitCode, CommandFailure> 
     let mut tokens = Tokens::load(&path).map_err(|error| failure(&error))?;
     match (arguments.program.as_deref(), arguments.revoke) {
         (None, false) => list(&tokens, arguments.json)?,
-        (None, true) => {
-            return Err(CommandFailure::new(
-                "--revoke needs the name of a program",
-                "Name one. See them with: aaep allow",
-            ));
-        }
+        (None, true) => return Err(allowing::REVOKE_WHAT.into()),
         (Some(program), false) if arguments.address => {
             let origin = origin(&arguments.hub.address()?)?;
             tokens::make_folder_of(&path)?;
@@ -67,21 +63,14 @@ pub(crate) fn run(arguments: &AllowOptions) -> Result<ExitCode, CommandFailure> 
         (Some(program), false) => {
             tokens::make_folder_of(&path)?;
             let is_new = tokens.allow_program(program, now()).map_err(|error| failure(&error))?;
-            let (name, already) = (printable(program), if is_new { "" } else { " already" });
-            tell(&format!(
-                "Programs on this machine that call themselves {name} may{already} answer your agents. \
-                 To take it back: aaep allow {name} --revoke"
-            ))?;
+            tell(&allowing::allowed(&printable(program), is_new))?;
         }
         (Some(program), true) => {
             tokens.forbid_program(program).map_err(|error| match error {
-                TokensError::NoSuchToken => CommandFailure::new(
-                    format!("{} was not allowed", printable(program)),
-                    "See what is with: aaep allow",
-                ),
+                TokensError::NoSuchToken => allowing::was_not_allowed(&printable(program)).into(),
                 error => failure(&error),
             })?;
-            tell(&format!("{} only listens from now on.", printable(program)))?;
+            tell(&allowing::only_listens(&printable(program)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -93,19 +82,15 @@ fn list(tokens: &Tokens, as_json: bool) -> Result<(), CommandFailure> {
         return tell(&ascii_json(&Value::Array(programs.iter().map(row).collect())));
     }
     if programs.is_empty() {
-        return tell(
-            "No program but your own may answer your agents. To allow one: aaep allow NAME",
-        );
+        return tell(allowing::NONE_ALLOWED);
     }
-    tell(&format!("{} may answer your agents.", count(programs.len() as u64, "program")))?;
+    tell(&allowing::programs(programs.len() as u64))?;
     programs.iter().try_for_each(|it| {
         let by = match &it.address {
-            Some(address) => {
-                format!("by its address, which ends in {}", printable(&address.last_four))
-            }
-            None => "by its name".to_owned(),
+            Some(address) => allowing::by_address(&printable(&address.last_four)),
+            None => allowing::BY_NAME.to_owned(),
         };
-        tell(&format!("{}, allowed {}, {by}.", printable(&it.name), it.allowed))
+        tell(&allowing::program(&printable(&it.name), &it.allowed, &by))
     })
 }
 
@@ -124,13 +109,9 @@ fn make_address(tokens: &mut Tokens, program: &str, origin: &str) -> Result<(), 
     let (secret, had_one) = made;
     let name = printable(program);
     if had_one {
-        tell(&format!("The address that {name} had before is not good any more."))?;
+        tell(&allowing::earlier_address_ended(&name))?;
     }
-    tell(&format!(
-        "Give this address to {name} and to nothing else: a program that has it hears your agents, answers them as you, and \
-         can tell them what to do. \
-         It is good on this machine, and it is not shown again. To take it back: aaep allow {name} --revoke"
-    ))?;
+    tell(&allowing::give_address(&name))?;
     tell(&format!("{origin}{}", path_for_secret(secret.reveal())))
 }
 
@@ -144,18 +125,13 @@ fn origin(hub: &str) -> Result<String, CommandFailure> {
         }
         // The person's own hub, reached by its socket, also listens on its usual port unless another was given.
         Ok(Target::Unix(_)) => Ok(DEFAULT_HUB.to_owned()),
-        _ => Err(CommandFailure::new(
-            format!("{} is not an HTTP address on this machine", printable(hub)),
-            format!(
-                "Say it like --hub {DEFAULT_HUB}. For a hub elsewhere, make a token: aaep tokens new"
-            ),
-        )),
+        _ => Err(allowing::not_local_http(&printable(hub), DEFAULT_HUB).into()),
     }
 }
 
 /// Turns an error of the tokens file into a failure. Its message already contains the next step.
 fn failure(error: &TokensError) -> CommandFailure {
-    CommandFailure::of_sentences(&error.to_string(), "More: aaep allow --help")
+    CommandFailure::of_sentences(&error.to_string(), allowing::MORE_HELP)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::agent;
 use crate::console::{self, CommandFailure, name_of};
+use crate::english::archiving;
 use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 use crate::hubs::HubFlags;
 use crate::keys::now_unix_ms;
@@ -90,11 +91,8 @@ impl ArchiveFlags {
             return match opened(folder)? {
                 Err(OpenError::InUse { .. }) => {
                     let origin = client.origin();
-                    console::say(&format!(
-                        "A hub uses {}, so the hub at {} is asked.",
-                        name_of(folder),
-                        printable(&origin)
-                    ));
+                    let hub = printable(&origin);
+                    console::say(&archiving::hub_is_asked(&name_of(folder), &hub));
                     Ok(ArchiveSource::Hub(client))
                 }
                 opened => opened.map(to_source).map_err(|error| crate::store::failure(&error)),
@@ -146,8 +144,8 @@ impl SessionArchive {
     /// The archive's name with its preposition, such as `at http://127.0.0.1:7117`.
     pub(crate) fn name(&self) -> String {
         match self {
-            SessionArchive::Hub(client) => format!("at {}", printable(&client.origin())),
-            SessionArchive::Folder { folder, .. } => format!("in {}", name_of(folder)),
+            SessionArchive::Hub(client) => archiving::at_hub(&printable(&client.origin())),
+            SessionArchive::Folder { folder, .. } => archiving::in_folder(&name_of(folder)),
         }
     }
 
@@ -237,10 +235,7 @@ impl SessionArchive {
                 let deleted = store.delete_session(id, Some(&who), now_unix_us);
                 deleted.map(|_| ()).map_err(|error| match error {
                     DeleteError::NoSuchSession => no_such_session(id),
-                    other => CommandFailure::of_sentences(
-                        &other.to_string(),
-                        "More: aaep sessions --help",
-                    ),
+                    other => failure(&other),
                 })
             }
             SessionArchive::Hub(client) => {
@@ -262,15 +257,11 @@ impl SessionArchive {
                 let who = Principal::person().id;
                 let now_unix_us = now_unix_ms().saturating_mul(1000);
                 let ended = store.end_session(id, Some(&who), now_unix_us);
-                let help = "More: aaep sessions --help";
                 return match ended {
                     Ok(EndedSession::Ended) => Ok(()),
                     Ok(EndedSession::NoSuchSession) => Err(no_such_session(id)),
-                    Ok(EndedSession::AlreadyEnded) => {
-                        let why = "The session has ended already. Nothing was changed.";
-                        Err(CommandFailure::of_sentences(why, help))
-                    }
-                    Err(error) => Err(CommandFailure::of_sentences(&error.to_string(), help)),
+                    Ok(EndedSession::AlreadyEnded) => Err(archiving::HAS_ENDED.into()),
+                    Err(error) => Err(failure(&error)),
                 };
             }
         };
@@ -283,7 +274,7 @@ impl SessionArchive {
 
     fn page(&self, path: &str) -> Result<HubAnswer, NoAnswer> {
         let SessionArchive::Hub(client) = self else {
-            return Err(NoAnswer::NotHttp("this is not a hub"));
+            return Err(NoAnswer::NotHttp(archiving::NOT_A_HUB));
         };
         client.send(&HubRequest { method: "GET", path, body: None, timeout: TIMEOUT })
     }
@@ -399,13 +390,15 @@ fn answer_of(answer: &Value) -> Option<ArchivedAnswer> {
 }
 
 fn no_such_session(id: &SessionId) -> CommandFailure {
-    CommandFailure::new(
-        format!("there is no session {id} here"),
-        "See the ids with: aaep sessions list",
-    )
+    archiving::no_such_session(id).into()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unread(error: ReadError) -> CommandFailure {
-    CommandFailure::of_sentences(&error.to_string(), "More: aaep sessions --help")
+    failure(&error)
+}
+
+/// Turns an error of the store into a failure. Its message usually contains the next step.
+fn failure(error: &impl ToString) -> CommandFailure {
+    CommandFailure::of_sentences(&error.to_string(), archiving::MORE_HELP)
 }

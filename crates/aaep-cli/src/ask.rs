@@ -19,7 +19,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::agent::{EventRefusal, SPEAKER_FLAGS, SpeakerFlags, fresh_id, publish_within};
-use crate::console::{self, CommandFailure, ascii_json_line, count};
+use crate::console::{self, CommandFailure, ascii_json_line};
+use crate::english::asking;
 use crate::http::HubClient;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
@@ -128,14 +129,13 @@ impl SentAsk {
         if !self.owns_session {
             return Ok(());
         }
-        let summary =
-            json!({ "summary_normal": format!("{} has a question.", self.speaker.name()) });
+        let summary = json!({ "summary_normal": asking::has_question(self.speaker.name()) });
         let started = self.speaker.event("session.started", summary);
         let time = Duration::from_secs(self.question.timeout_seconds) + waiting::GRACE;
         for answer in publish_within(&self.client, &[started], time)? {
-            let next = "Fix it and ask again.";
             let refused = |refusal: EventRefusal| {
-                CommandFailure::of_sentences(&refusal.in_terms_of(&SPEAKER_FLAGS).message, next)
+                let message = refusal.in_terms_of(&SPEAKER_FLAGS).message;
+                CommandFailure::of_sentences(&message, asking::FIX_AND_ASK_AGAIN)
             };
             answer.map_err(refused)?;
         }
@@ -151,10 +151,9 @@ impl SentAsk {
     /// Withdraws the ask if it is open, and ends our session without an outcome.
     fn abandon(&self) {
         waiting::withdraw(&self.client, &self.question);
-        let summary = "Nobody learned how the question ended. It counts as no.";
         self.publish_end(
             "session.cancelled",
-            json!({ "cancelled_by": "producer", "summary_normal": summary }),
+            json!({ "cancelled_by": "producer", "summary_normal": asking::NOBODY_LEARNED }),
         );
     }
 
@@ -163,13 +162,9 @@ impl SentAsk {
         let is_withdrawn = waiting::withdraw(&self.client, &self.question);
         self.publish_end(
             "session.cancelled",
-            json!({ "cancelled_by": "user", "summary_normal": "The question was withdrawn." }),
+            json!({ "cancelled_by": "user", "summary_normal": asking::QUESTION_WITHDRAWN }),
         );
-        console::say(if is_withdrawn {
-            "The question is withdrawn. That is not consent."
-        } else {
-            "The question could not be withdrawn, but its answer counts for nothing here."
-        });
+        console::say(if is_withdrawn { asking::WITHDRAWN } else { asking::NOT_WITHDRAWN });
     }
 
     fn publish_end(&self, name: &str, fields: Value) {
@@ -181,11 +176,8 @@ impl SentAsk {
 }
 
 fn say_what_is_waited_for(arguments: &AskOptions) {
-    console::say(&format!(
-        "Asking: {} Waiting up to {} for an answer; Control-C withdraws the question.",
-        printable(&question::as_sentence(&arguments.question)),
-        count(arguments.timeout, "second"),
-    ));
+    let question = question::as_sentence(&arguments.question);
+    console::say(&asking::waiting(&printable(&question), arguments.timeout));
 }
 
 fn report(outcome: &ReportedOutcome, as_json: bool) -> Result<ExitCode, CommandFailure> {

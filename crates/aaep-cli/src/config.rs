@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
 
-use crate::console::{CommandFailure, count, name_of, reason};
+use crate::console::{CommandFailure, name_of, reason};
+use crate::english::{configuring, keeping};
 use crate::keys::tell;
 use crate::settings::keys::{KEYS, SettingKey, SettingValue, template};
 use crate::settings::rules::{AnswerRule, RuleAnswer};
@@ -64,13 +65,13 @@ fn show(effective: &EffectiveSettings) -> Result<(), CommandFailure> {
                 otherwise.to_owned()
             }
             (Some(value), _) => aaep::printable(&value.to_string()).into_owned(),
-            (None, _) => "not set".to_owned(),
+            (None, _) => configuring::NOT_SET.to_owned(),
         };
         tell(&format!("{}: {value}, {}.", name_of_key(key), words(&origin)))?;
     }
     let rules = &effective.settings.rules;
     if rules.is_empty() {
-        return tell("rules: none, so every question is yours.");
+        return tell(configuring::NO_RULES);
     }
     for rule in rules {
         tell(&rule_in_words(rule))?;
@@ -84,48 +85,42 @@ fn name_of_key(key: &SettingKey) -> String {
 
 fn words(origin: &SettingOrigin) -> String {
     match origin {
-        SettingOrigin::Default => "by default".to_owned(),
-        SettingOrigin::File => "from the file".to_owned(),
-        SettingOrigin::Environment(name) => format!("from the variable {name}"),
-        SettingOrigin::Flag(name) => format!("from the flag {name}"),
+        SettingOrigin::Default => configuring::BY_DEFAULT.to_owned(),
+        SettingOrigin::File => configuring::FROM_FILE.to_owned(),
+        SettingOrigin::Environment(name) => configuring::from_variable(name),
+        SettingOrigin::Flag(name) => configuring::from_flag(name),
     }
 }
 
 fn rule_in_words(rule: &AnswerRule) -> String {
     let does = match rule.answer {
-        RuleAnswer::Accept => "accepts",
-        RuleAnswer::Reject => "rejects",
+        RuleAnswer::Accept => configuring::ACCEPTS,
+        RuleAnswer::Reject => configuring::REJECTS,
     };
     let plain = |text: &Option<String>, otherwise: &str| {
         text.as_deref().map_or_else(|| otherwise.to_owned(), |it| aaep::printable(it).into_owned())
     };
-    format!(
-        "rule {}: {does} questions of {}, about {}, from the file.",
-        aaep::printable(&rule.name),
-        plain(&rule.agent, "every agent"),
-        plain(&rule.tool, "anything"),
-    )
+    let agent = plain(&rule.agent, configuring::EVERY_AGENT);
+    let tool = plain(&rule.tool, configuring::ANYTHING);
+    configuring::rule(&aaep::printable(&rule.name), does, &agent, &tool)
 }
 
 fn check(path: &Path) -> Result<ExitCode, CommandFailure> {
     let Some(text) = settings::read(path)? else {
-        tell(&format!(
-            "There is no file {}, so all settings are at their defaults. To begin one: aaep config edit",
-            name_of(path)
-        ))?;
+        tell(&configuring::no_file(&name_of(path)))?;
         return Ok(ExitCode::SUCCESS);
     };
     match settings::effective(&text, |_| None, &SettingsFlags::default()) {
         Ok(effective) => {
-            let rules = count(effective.settings.rules.len() as u64, "rule");
-            tell(&format!("{} can be used. It has {rules}.", name_of(path)))?;
+            let rules = effective.settings.rules.len() as u64;
+            tell(&configuring::can_be_used(&name_of(path), rules))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(problems) => {
             for it in &problems {
                 tell(&it.in_file(path))?;
             }
-            tell("The file is not used until that is fixed. To fix it: aaep config edit")?;
+            tell(configuring::NOT_USED)?;
             Ok(ExitCode::from(1))
         }
     }
@@ -136,21 +131,18 @@ fn edit() -> Result<ExitCode, CommandFailure> {
     begin(&path)?;
     let mut editor = editor(&path)?;
     let name = aaep::printable(&editor.get_program().to_string_lossy()).into_owned();
-    let status = editor.arg(&path).status().map_err(|error| {
-        let what = format!("the editor {name} could not be started: {}", reason(&error));
-        CommandFailure::new(what, "Say which one with the variable EDITOR.")
-    })?;
+    let status = editor.arg(&path).status();
+    let status = status.map_err(|error| configuring::editor_not_started(&name, &reason(&error)))?;
     if !status.success() {
-        let what = format!("the editor {name} did not end well");
-        return Err(CommandFailure::new(what, "See what is in the file with: aaep config check"));
+        return Err(configuring::editor_failed(&name).into());
     }
     check(&path)
 }
 
 /// Creates a file with every setting explained and none set, unless there is one already.
 fn begin(path: &PathBuf) -> Result<(), CommandFailure> {
-    let next = "Look at the rights of its folder.";
-    let failed = |error: &io::Error| CommandFailure::of_file("write", path, error, next);
+    let failed =
+        |error: &io::Error| CommandFailure::of_file("write", path, error, keeping::LOOK_AT_RIGHTS);
     if let Some(folder) = path.parent() {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
@@ -165,7 +157,7 @@ fn begin(path: &PathBuf) -> Result<(), CommandFailure> {
     match options.open(path) {
         Ok(mut file) => {
             file.write_all(template().as_bytes()).map_err(|error| failed(&error))?;
-            tell(&format!("Began {}.", name_of(path)))
+            tell(&configuring::began(&name_of(path)))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed(&error)),
@@ -175,10 +167,8 @@ fn begin(path: &PathBuf) -> Result<(), CommandFailure> {
 /// The person's editor with its arguments, run without a shell.
 fn editor(path: &Path) -> Result<Command, CommandFailure> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let line = set("VISUAL").or_else(|| set("EDITOR")).ok_or_else(|| {
-        let next = format!("Set EDITOR, or edit {} yourself.", name_of(path));
-        CommandFailure::new("neither VISUAL nor EDITOR says which editor is yours", next)
-    })?;
+    let line = set("VISUAL").or_else(|| set("EDITOR"));
+    let line = line.ok_or_else(|| configuring::no_editor(&name_of(path)))?;
     let mut words = line.split_whitespace();
     let mut editor = Command::new(words.next().unwrap_or_default());
     editor.args(words);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use crate::english::failures;
+
 /// The exit code when something could not be done.
 pub(crate) const COULD_NOT: u8 = 2;
 
@@ -36,16 +38,12 @@ impl CommandFailure {
 
     /// The failure for a file that could not be used.
     pub(crate) fn of_file(verb: &str, path: &Path, error: &io::Error, next: &str) -> Self {
-        CommandFailure::new(format!("cannot {verb} {}: {}", name_of(path), reason(error)), next)
+        CommandFailure::new(failures::cannot_use(verb, &name_of(path), &reason(error)), next)
     }
 
     /// The failure for standard output that could not be written to.
     pub(crate) fn of_output(error: &io::Error) -> Self {
-        CommandFailure::new(
-            format!("cannot write the report: {}", reason(error)),
-            "Send the output somewhere with room.",
-        )
-        .of_writing(error.kind())
+        CommandFailure::from(failures::output_failed(&reason(error))).of_writing(error.kind())
     }
 
     /// Adds how writing to standard output failed.
@@ -58,6 +56,13 @@ impl CommandFailure {
     /// is nothing to report and nobody to report it to.
     pub(crate) fn is_reader_gone(&self) -> bool {
         self.is_reader_gone
+    }
+}
+
+/// What failed, and what to try.
+impl<W: Into<String>, N: Into<String>> From<(W, N)> for CommandFailure {
+    fn from((what, next): (W, N)) -> Self {
+        CommandFailure::new(what, next)
     }
 }
 

@@ -166,7 +166,7 @@ fn serve(
 /// Watches for Control-C and other signals to stop.
 fn watch(runtime: &Runtime) -> Result<StopSignals, CommandFailure> {
     let _inside = runtime.enter();
-    StopSignals::new().and_then(StopSignals::or_hung_up).map_err(|error| {
-        CommandFailure::new(format!("cannot watch for Control-C: {}", reason(&error)), "Try again.")
-    })
+    StopSignals::new()
+        .and_then(StopSignals::or_hung_up)
+        .map_err(|error| CommandFailure::new(failures::no_control_c(&reason(&error)), "Try again."))
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{EventRefusal, SpeakerFlags, publish};
 use crate::console::{self, CommandFailure, ascii_json_line, name_of};
+use crate::english::{emitting, failures};
 use crate::http::HubClient;
 use crate::hubs::HubFlags;
 use crate::keys::tell;
@@ -78,10 +79,7 @@ pub(crate) fn run(arguments: &EmitOptions) -> Result<ExitCode, CommandFailure> {
             report.tell(answers.into_iter().map(named).collect(), short.printed_id(), &[])?;
         }
         (None, Some(file)) => from_file(file, &speaker, &client, &mut report)?,
-        _ => {
-            let next = "Name a file, or use a short form such as: aaep emit say \"Done.\"";
-            return Err(CommandFailure::new("a file and a short form do not go together", next));
-        }
+        _ => return Err(emitting::FILE_OR_SHORT_FORM.into()),
     }
     Ok(if report.refused == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -92,18 +90,17 @@ fn from_file(
     client: &HubClient,
     report: &mut EmitReport,
 ) -> Result<(), CommandFailure> {
-    let next = "Check the name, or pass - to read standard input.";
-    let unreadable = |error: io::Error| CommandFailure::of_file("read", path, &error, next);
+    let unreadable =
+        |error: io::Error| CommandFailure::of_file("read", path, &error, failures::CHECK_NAME);
     if path.as_os_str() == "-" {
         if io::stdin().is_terminal() {
-            console::say("Reading events from standard input, one a line; end with Control-D.");
+            console::say(emitting::READING_EVENTS);
         }
         return from_stream(io::stdin(), 1, &|it| fill(it, speaker), client, report, &unreadable);
     }
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.is_dir() {
-        let what = format!("{} is a folder", name_of(path));
-        return Err(CommandFailure::new(what, "Name the file in it that you mean."));
+        return Err(failures::is_a_folder(&name_of(path)).into());
     }
     from_stream(file, MAX_EVENTS, &|it| fill(it, speaker), client, report, &unreadable)
 }
@@ -140,11 +137,7 @@ fn from_stream(
             report.tell(publish(client, &waiting)?, PrintedId::EventId, &lines)?;
         }
     }
-    if found_any {
-        Ok(())
-    } else {
-        Err(CommandFailure::new("the input contains no event", "Check the file."))
-    }
+    if found_any { Ok(()) } else { Err(emitting::NO_EVENT.into()) }
 }
 
 /// The event in this piece, or why it is not one.
@@ -154,11 +147,11 @@ fn event_of(found: &FoundPiece<'_>) -> Result<Value, String> {
         FoundPiece::Fault(fault) => return Err((*fault).to_owned()),
     };
     let event: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let kind = event["type"].as_str().ok_or("it has no type")?;
+    let kind = event["type"].as_str().ok_or(emitting::NO_TYPE)?;
     // Recordings also contain handshakes and replies, which an agent may not publish.
     match EventType::parse(kind) {
         Ok(_) => Ok(event),
-        Err(_) => Err(format!("{kind} is not a type of event")),
+        Err(_) => Err(emitting::not_a_type(kind)),
     }
 }
 
@@ -201,9 +194,8 @@ impl EmitReport {
                     if self.json {
                         tell(&ascii_json_line(&refusal.answer))?;
                     }
-                    let place = lines.get(at).map(|line| format!(" at line {line}"));
-                    let place = place.unwrap_or_default();
-                    console::say(&format!("Refused{place}: {}", refusal.message));
+                    let line = lines.get(at).copied();
+                    console::say(&emitting::refused(line, &refusal.message));
                 }
             }
         }
@@ -212,8 +204,8 @@ impl EmitReport {
 
     fn complain(&mut self, line: u64, problem: &str) {
         self.refused += 1;
-        let problem = printable(problem);
-        console::say(&format!("Refused at line {line}: This is not an event: {problem}."));
+        let why = emitting::not_an_event(&printable(problem));
+        console::say(&emitting::refused(Some(line), &why));
     }
 }
 

@@ -1,25 +1,38 @@
-//! What the commands for listening and answering say to the person, in English, so that it can be translated in one
-//! place. Help stands with the flags; sentences about agents are in `aaep-announce`.
+//! What the commands for people say, in English, so that it can be translated in one place. Help stands with the flags;
+//! sentences about agents are in `aaep-announce`.
 //!
-//! `asks` describes pending questions, `answers` the results of answers, `failures` what could not be done, `hubs` is
-//! about hubs, devices and rules while listening, `telling` about instructions to agents, `typing` about what the
-//! person typed. `instructing` belongs to `aaep tell` and `aaep cancel`, `replaying` to `aaep replay`, `checking` to
-//! `aaep doctor`, `keeping` to the files that remember something for the person.
+//! While listening and answering: `asks` describes pending questions, `answers` the results of answers, `hubs` is about
+//! hubs, devices and rules, `telling` about instructions to agents, `typing` about what the person typed. `failures` is
+//! what could not be done, in any command, and `keeping` belongs to the files that remember something for the person.
+//! Each of the others belongs to a command: `admitting` to `aaep tokens`, `allowing` to `allow`, `archiving` to
+//! `sessions`, `asking` to `ask`, `bridging` to `agents`, `checking` to `doctor`, `configuring` to `config`, `emitting` to
+//! `emit`, `instructing` to `tell` and `cancel`, `replaying` to `replay`, `reporting` to `report`, `signing` to `keys`.
 
+pub(crate) mod admitting;
+pub(crate) mod allowing;
 pub(crate) mod answers;
+pub(crate) mod archiving;
+pub(crate) mod asking;
 pub(crate) mod asks;
+pub(crate) mod bridging;
 pub(crate) mod checking;
+pub(crate) mod configuring;
+pub(crate) mod emitting;
 pub(crate) mod failures;
 pub(crate) mod hubs;
 pub(crate) mod instructing;
 pub(crate) mod keeping;
 pub(crate) mod replaying;
+pub(crate) mod reporting;
+pub(crate) mod signing;
 pub(crate) mod telling;
 pub(crate) mod typing;
 
 use std::time::Duration;
 
 use crate::console::count;
+
+pub(crate) const AGENT_WITHOUT_NAME: &str = "an agent without a name";
 
 /// A duration in its two largest units.
 pub(crate) fn duration(time: Duration) -> String {

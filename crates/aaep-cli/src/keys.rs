@@ -13,7 +13,8 @@ use aaep_trust::keys::{KeyRecord, KeyRing, KeyRingError, KeyState, SigningAlgori
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::console::{CommandFailure, count, name_of};
+use crate::console::{CommandFailure, name_of};
+use crate::english::{failures, signing};
 
 const EXIT_CODES: &str = "\
 For example, to publish the keys: aaep keys list --jwks
@@ -108,10 +109,7 @@ pub(crate) fn run(arguments: &KeysOptions) -> Result<ExitCode, CommandFailure> {
         KeysCommand::List { json, jwks, place } => list(&place.open()?, *json, *jwks)?,
         KeysCommand::Retire { kid, place } => {
             place.open()?.retire(kid, now_unix_ms()).map_err(|error| failure(&error))?;
-            tell(&format!(
-                "Key {kid} is retired. It is no longer published, and its private half is deleted. \
-                 Manifests that it signed are no longer believed."
-            ))?;
+            tell(&signing::retired(kid))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -124,14 +122,10 @@ fn new(
 ) -> Result<(), CommandFailure> {
     let overlap = Duration::from_hours(24 * u64::from(overlap_days));
     let kid = ring.new_key(algorithm, overlap, now_unix_ms()).map_err(|error| failure(&error))?;
-    tell(&format!("Made key {kid} in {}. It signs from now on.", name_of(ring.folder())))?;
+    tell(&signing::made(&kid, &name_of(ring.folder())))?;
     if ring.records().len() > 1 {
-        let days = count(u64::from(overlap_days), "day");
-        tell(&format!("The key before it stays published for {days} and does not sign any more."))?;
-        tell(&format!(
-            "Subscribers who know this producer by the key before must accept the new one: tell \
-             them its thumbprint, {kid}."
-        ))?;
+        tell(&signing::previous_stays(u64::from(overlap_days)))?;
+        tell(&signing::tell_subscribers(&kid))?;
     }
     Ok(())
 }
@@ -157,23 +151,23 @@ fn list(ring: &KeyRing, as_json: bool, as_jwks: bool) -> Result<(), CommandFailu
             .collect();
         return tell(&format!("{:#}", json!(keys)));
     }
+    let folder = name_of(ring.folder());
     if ring.records().is_empty() {
-        let folder = name_of(ring.folder());
-        return tell(&format!("There is no key in {folder}. Make one with: aaep keys new"));
+        return tell(&signing::no_keys(&folder));
     }
-    tell(&format!("{} in {}.", count(ring.records().len() as u64, "key"), name_of(ring.folder())))?;
+    tell(&signing::keys(ring.records().len() as u64, &folder))?;
     ring.records().iter().try_for_each(|record| tell(&sentence(record, now)))
 }
 
 fn sentence(record: &KeyRecord, now_unix_ms: i64) -> String {
     let retires = record.retires_unix_ms.map(moment).unwrap_or_default();
     let state = match record.state(now_unix_ms) {
-        KeyState::Active => "signs now".to_owned(),
-        KeyState::Published => format!("does not sign any more, published until {retires}"),
-        KeyState::Retired => format!("retired since {retires}"),
+        KeyState::Active => signing::SIGNS_NOW.to_owned(),
+        KeyState::Published => signing::published_until(&retires),
+        KeyState::Retired => signing::retired_since(&retires),
     };
     let made = moment(record.created_unix_ms);
-    format!("Key {}, {}, made {made}: {state}.", record.kid(), record.algorithm())
+    signing::key(record.kid(), &record.algorithm(), &made, &state)
 }
 
 const fn state_name(state: KeyState) -> &'static str {
@@ -186,7 +180,7 @@ const fn state_name(state: KeyState) -> &'static str {
 
 /// Turns an error of the key ring into a failure. Its message already contains the next step.
 pub(crate) fn failure(error: &KeyRingError) -> CommandFailure {
-    CommandFailure::new(error.to_string(), "More: aaep keys --help")
+    CommandFailure::new(error.to_string(), signing::MORE_HELP)
 }
 
 /// This program's folder in the user's data. `option` is the flag to name if there is no home folder.
@@ -197,9 +191,7 @@ pub(crate) fn own_folder(option: &str) -> Result<PathBuf, CommandFailure> {
         .or_else(|| set("HOME").map(|home| home.join(".local/share")))
         .or_else(|| set("LOCALAPPDATA"))
         .map(|data| data.join("aaep"))
-        .ok_or_else(|| {
-            CommandFailure::new("there is no home folder here", format!("Say where with {option}."))
-        })
+        .ok_or_else(|| failures::no_home_folder(option).into())
 }
 
 /// The time by this computer's clock.
@@ -211,7 +203,7 @@ pub(crate) fn now_unix_ms() -> i64 {
 /// A moment as a timestamp.
 pub(crate) fn moment(unix_ms: i64) -> String {
     Timestamp::from_unix_ms(unix_ms)
-        .map_or_else(|| "a time that cannot be written".to_owned(), |at| at.as_str().to_owned())
+        .map_or_else(|| signing::TIME_NOT_WRITTEN.to_owned(), |at| at.as_str().to_owned())
 }
 
 /// Writes a line to standard output.

@@ -15,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::{self, CommandFailure, ascii_json_line, name_of};
+use crate::english::reporting;
 use crate::keys::tell;
 use recording::RecordedSessions;
 
@@ -49,7 +50,7 @@ pub(crate) struct ReportOptions {
 
 fn profile(name: &str) -> Result<Profile, String> {
     let names = Profile::ALL.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
-    Profile::named(name).ok_or_else(|| format!("there is no such profile; there are: {names}"))
+    Profile::named(name).ok_or_else(|| reporting::no_such_profile(&names))
 }
 
 /// A recording with its rehearsal and report.
@@ -112,7 +113,7 @@ fn tell_of(
         return tell(&ascii_json_line(&object(heard, profile)));
     }
     let before = if is_first { "" } else { "\n" };
-    tell(&format!("{before}{}, profile {profile}", recording.name))?;
+    tell(&format!("{before}{}", reporting::heading(&recording.name, profile)))?;
     tell(&report.to_string())?;
     heard.notes.iter().try_for_each(|note| tell(note))
 }
@@ -140,8 +141,7 @@ fn refuse_to_overwrite(path: &Path, captures: &[PathBuf]) -> Result<(), CommandF
     let Ok(page) = fs::canonicalize(path) else { return Ok(()) };
     let is_same = |it: &PathBuf| fs::canonicalize(it).is_ok_and(|it| it == page);
     if captures.iter().any(is_same) {
-        let what = format!("{} is a capture and not a place for the page", name_of(path));
-        return Err(CommandFailure::new(what, "Give --html another name."));
+        return Err(reporting::is_a_recording(&name_of(path)).into());
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ fn write_page(
         })
         .collect();
     let failed = |error: &std::io::Error| {
-        CommandFailure::of_file("write", path, error, "Give --html a place where you may write.")
+        CommandFailure::of_file("write", path, error, reporting::PAGE_NEEDS_A_PLACE)
     };
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));

@@ -232,9 +232,7 @@ pub(crate) fn state_folder() -> Result<PathBuf, CommandFailure> {
         .or_else(|| set("HOME").map(|home| home.join(".local/state")))
         .or_else(|| set("LOCALAPPDATA"))
         .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| {
-            CommandFailure::new("there is no home folder here", "Say where with --store.")
-        })
+        .ok_or_else(|| failures::no_home_folder("--store").into())
 }
 
 /// Why the hub did not start, with the next step on the command line.

@@ -11,7 +11,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::archive::{ArchiveFlags, ArchivedEvent, ArchivedSession, SessionArchive};
-use crate::console::{CommandFailure, ascii_json, ascii_json_line, count};
+use crate::console::{CommandFailure, ascii_json, ascii_json_line};
+use crate::english::{AGENT_WITHOUT_NAME, archiving};
 use crate::keys::{moment, tell};
 
 const EXIT_CODES: &str = "\
@@ -107,9 +108,9 @@ fn list(place: &ArchiveFlags, as_json: bool) -> Result<(), CommandFailure> {
     })?;
     let place = archive.name();
     if sessions.is_empty() {
-        return tell(&format!("There is no session {place}."));
+        return tell(&archiving::no_sessions(&place));
     }
-    tell(&format!("{} {place}.", count(sessions.len() as u64, "session")))?;
+    tell(&archiving::sessions(sessions.len() as u64, &place))?;
     sessions.iter().try_for_each(|sentence| tell(sentence))
 }
 
@@ -138,12 +139,10 @@ fn end(place: &ArchiveFlags, session_id: &SessionId) -> Result<(), CommandFailur
     let mut archive = place.open()?;
     archive.end(session_id)?;
     let told = match archive {
-        SessionArchive::Hub(_) => {
-            "Everyone who listens was told, and its open questions were withdrawn."
-        }
-        SessionArchive::Folder { .. } => "Its open questions were withdrawn.",
+        SessionArchive::Hub(_) => archiving::LISTENERS_TOLD,
+        SessionArchive::Folder { .. } => archiving::QUESTIONS_WITHDRAWN,
     };
-    tell(&format!("Session {session_id} has ended. {told}"))
+    tell(&archiving::ended_by_hand(session_id, told))
 }
 
 fn delete(
@@ -153,35 +152,22 @@ fn delete(
 ) -> Result<(), CommandFailure> {
     let mut archive = place.open()?;
     let session = archive.session(session_id)?;
-    let events = count(session.events, "event");
     if !is_sure {
-        return Err(CommandFailure::new(
-            format!(
-                "deleting session {session_id} with {events} cannot be undone, so nothing was deleted yet"
-            ),
-            "To delete it, say the same with: --yes",
-        ));
+        return Err(archiving::not_deleted_yet(session_id, session.events).into());
     }
     archive.delete(session_id)?;
-    tell(&format!(
-        "Session {session_id} is deleted: {events}, what was answered in it, and its words in the audit \
-         log. The log says so. Traces may stay on the disk until the room is used again."
-    ))
+    tell(&archiving::deleted(session_id, session.events))
 }
 
 fn sentence(session: &ArchivedSession) -> String {
     let state = match session.ended_unix_us {
-        Some(ended) => format!("ended {}", moment(ended.div_euclid(1000))),
-        None => format!("running, last event {}", moment(session.last_unix_us.div_euclid(1000))),
+        Some(ended) => archiving::ended(&moment(ended.div_euclid(1000))),
+        None => archiving::running(&moment(session.last_unix_us.div_euclid(1000))),
     };
-    let agent = session.agent.as_deref().map_or("an agent without a name".into(), printable);
-    format!(
-        "Session {}, by {agent}: began {}, {state}, {}, {}.",
-        printable(&session.id),
-        moment(session.first_unix_us.div_euclid(1000)),
-        count(session.events, "event"),
-        count(session.bytes, "byte"),
-    )
+    let agent = session.agent.as_deref().map_or(AGENT_WITHOUT_NAME.into(), printable);
+    let began = moment(session.first_unix_us.div_euclid(1000));
+    let id = printable(&session.id);
+    archiving::session(&id, &agent, &began, &state, session.events, session.bytes)
 }
 
 fn object(session: &ArchivedSession) -> Value {
@@ -199,29 +185,24 @@ fn object(session: &ArchivedSession) -> Value {
 /// An event as a sentence for people.
 fn event_sentence(event: &ArchivedEvent) -> String {
     let at = moment(event.unix_us.div_euclid(1000));
-    let by_hub = if event.by_hub { ", by the hub" } else { "" };
-    let critical = if event.is_critical { ", urgent" } else { "" };
-    let Some(value) = &event.json else {
-        return format!("{at}{by_hub}{critical}: an event that is not JSON.");
+    let say = |kind: Option<&str>, words: &str| {
+        archiving::event(&at, kind, event.by_hub, event.is_critical, words)
     };
-    let kind = value["type"].as_str().unwrap_or("an event without a type");
+    let Some(value) = &event.json else { return say(None, archiving::EVENT_NOT_JSON) };
+    let kind = value["type"].as_str().unwrap_or(archiving::EVENT_WITHOUT_TYPE);
     let kind = kind.strip_prefix("aaep:agent.").unwrap_or(kind).replace('.', " ");
-    format!("{at}, {}{by_hub}{critical}: {}", printable(&kind), told(value))
+    say(Some(&printable(&kind)), &told(value))
 }
 
 /// The words of an event for people.
 fn told(event: &Value) -> String {
     let text = |field: &str| event[field].as_str();
     let mut told: Vec<_> = TOLD.iter().filter_map(|field| text(field)).map(printable).collect();
-    let states = format!(
-        "from {} to {}.",
-        printable(text("from_state").unwrap_or("an unknown state")),
-        printable(text("to_state").unwrap_or("an unknown state"))
-    );
-    if text("to_state").is_some() {
-        told.insert(0, states.into());
+    if let Some(to) = text("to_state") {
+        let from = text("from_state").unwrap_or(archiving::UNKNOWN_STATE);
+        told.insert(0, archiving::states(&printable(from), &printable(to)).into());
     }
-    if told.is_empty() { "no words; see --json.".to_owned() } else { sentences(&told) }
+    if told.is_empty() { archiving::NO_WORDS.to_owned() } else { sentences(&told) }
 }
 
 /// Joins texts, adding a full stop to a text that ends without one if another follows.

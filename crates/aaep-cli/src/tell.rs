@@ -46,8 +46,7 @@ pub(crate) fn run(arguments: &TellOptions) -> Result<ExitCode, CommandFailure> {
     let Some(agent) = &arguments.agent else { return instruct::list(&arguments.hub) };
     let text = arguments.words.join(" ");
     if text.trim().is_empty() {
-        let (what, next) = instructing::no_words(agent);
-        return Err(CommandFailure::new(what, next));
+        return Err(instructing::no_words(agent).into());
     }
     let session = arguments.session.as_deref();
     let wanted = if arguments.new {

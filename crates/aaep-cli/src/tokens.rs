@@ -16,7 +16,8 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::console::{CommandFailure, ascii_json, count, name_of};
+use crate::console::{CommandFailure, ascii_json, name_of};
+use crate::english::{admitting, failures};
 use crate::keys::{now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
@@ -144,17 +145,8 @@ fn make(path: &Path, new: NewToken, as_json: bool) -> Result<(), CommandFailure>
         object["secret"] = secret.reveal().into();
         ascii_json(&object)
     } else {
-        let alone = if token.owners.is_empty() && token.hears == HeardAgents::Own {
-            "It hears none of your own agents. For one that does, add: --for me\n"
-        } else {
-            ""
-        };
-        format!(
-            "Made token {}\n{alone}It is shown here once and never again. Copy it now to the program that \
-             shall use it:\n{}",
-            sentence(&token),
-            secret.reveal()
-        )
+        let hears_yours = !token.owners.is_empty() || token.hears != HeardAgents::Own;
+        admitting::made(&sentences(&token), hears_yours, secret.reveal())
     };
     tell(&text).inspect_err(|_| {
         // The secret was not shown, so nobody may hold the token. If revoking fails too, the list still shows it.
@@ -170,63 +162,55 @@ fn list(path: &Path, as_json: bool) -> Result<(), CommandFailure> {
     }
     let file = name_of(path);
     if tokens.is_empty() {
-        return tell(&format!(
-            "There is no token in {file}. Make one with: aaep tokens new --name NAME --scope listen"
-        ));
+        return tell(&admitting::no_tokens(&file));
     }
-    tell(&format!("{} in {file}.", count(tokens.len() as u64, "token")))?;
-    tokens.iter().try_for_each(|token| tell(&format!("Token {}", sentence(token))))
+    tell(&admitting::tokens(tokens.len() as u64, &file))?;
+    tokens.iter().try_for_each(|token| tell(&admitting::listed(&sentences(token))))
 }
 
 fn revoke(path: &Path, id: &str) -> Result<(), CommandFailure> {
     let mut tokens = Tokens::load(path).map_err(|error| failure(&error))?;
     let Some(name) = tokens.list().iter().find(|token| token.id == id).map(|it| it.name.clone())
     else {
-        return Err(CommandFailure::new(
-            "there is no token with this id",
-            "See the ids with: aaep tokens list",
-        ));
+        return Err(admitting::NO_SUCH_ID.into());
     };
     tokens.revoke(id).map_err(|error| failure(&error))?;
-    let (id, name) = (printable(id), printable(&name));
-    tell(&format!("Token {id}, {name}, is revoked. Programs that use it are refused from now on."))
+    tell(&admitting::revoked(&printable(id), &printable(&name)))
 }
 
 /// A token as sentences for people, without the word token before them.
-fn sentence(token: &Token) -> String {
+fn sentences(token: &Token) -> String {
+    let (id, name, last_four) = (&token.id, &token.name, &token.last_four);
     let scopes: Vec<_> = token.scopes.iter().map(Scope::name).collect();
-    let names = |names: &BTreeSet<String>| {
-        names.iter().map(|name| printable(name)).collect::<Vec<_>>().join(", ")
-    };
-    let whose =
-        if token.owners.is_empty() { "nobody else".to_owned() } else { names(&token.owners) };
-    let speaks = if token.speaks_as.is_empty() {
-        String::new()
-    } else {
-        format!(" Speaks as {} alone.", names(&token.speaks_as))
-    };
-    let hears = match &token.hears {
-        HeardAgents::All => "every agent of everybody".to_owned(),
-        HeardAgents::Own if token.owners.is_empty() => "its own agents".to_owned(),
-        HeardAgents::Own => format!("the agents of {whose}"),
-        HeardAgents::Only(agents) => {
-            let agents: Vec<_> = agents.iter().map(|agent| printable(agent)).collect();
-            if agents.is_empty() { "nobody".to_owned() } else { agents.join(", ") }
-        }
-    };
-    let ends = match token.expires {
-        Some(expires) if is_expired(token) => format!("Expired {expires}."),
-        Some(expires) => format!("Expires {expires}."),
-        None => "Never expires.".to_owned(),
-    };
-    format!(
-        "{}, {}, ending in {}. For {whose}. Allows {}. Hears {hears}.{speaks} Made {}. {ends}",
-        printable(&token.id),
-        printable(&token.name),
-        printable(&token.last_four),
-        scopes.join(", "),
-        token.created,
-    )
+    let mut said = vec![
+        admitting::identity(&printable(id), &printable(name), &printable(last_four)),
+        listed(&token.owners)
+            .map_or_else(|| admitting::OWNED_BY_NONE.to_owned(), |it| admitting::owned_by(&it)),
+        admitting::allows(&scopes.join(", ")),
+        match &token.hears {
+            HeardAgents::All => admitting::HEARS_ALL.to_owned(),
+            HeardAgents::Own => listed(&token.owners).map_or_else(
+                || admitting::HEARS_OWN.to_owned(),
+                |it| admitting::hears_agents_of(&it),
+            ),
+            HeardAgents::Only(agents) => listed(agents)
+                .map_or_else(|| admitting::HEARS_NONE.to_owned(), |it| admitting::hears(&it)),
+        },
+    ];
+    said.extend(listed(&token.speaks_as).map(|it| admitting::speaks_as(&it)));
+    said.push(admitting::created(&token.created));
+    said.push(match token.expires {
+        Some(expires) if is_expired(token) => admitting::expired(&expires),
+        Some(expires) => admitting::expires(&expires),
+        None => admitting::NEVER_EXPIRES.to_owned(),
+    });
+    said.join(" ")
+}
+
+/// Names as a list, or `None` if there are none.
+fn listed(names: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<_> = names.iter().map(|it| printable(it)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn object(token: &Token) -> Value {
@@ -253,17 +237,14 @@ fn is_expired(token: &Token) -> bool {
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
-    Scope::named(text).ok_or_else(|| "use listen, reply, publish or admin".to_owned())
+    Scope::named(text).ok_or_else(|| admitting::SCOPE_NAMES.to_owned())
 }
 
 /// The scopes, if they make sense together.
 fn useful(scopes: &[Scope]) -> Result<Scopes, CommandFailure> {
     let scopes: Scopes = scopes.iter().copied().collect();
     if scopes.has(Scope::Reply) && !scopes.has(Scope::Listen) {
-        return Err(CommandFailure::new(
-            "who may reply must hear what is asked, so reply needs listen",
-            "Add: --scope listen",
-        ));
+        return Err(admitting::REPLY_NEEDS_LISTEN.into());
     }
     Ok(scopes)
 }
@@ -276,14 +257,14 @@ fn hears_of(agents: &[String], hears_all: bool) -> Result<HeardAgents, CommandFa
         return Ok(HeardAgents::Own);
     }
     HeardAgents::only(agents.iter().cloned())
-        .map_err(|why| CommandFailure::of_sentences(&why, "More: aaep tokens new --help"))
+        .map_err(|why| CommandFailure::of_sentences(&why, admitting::MORE_HELP_NEW))
 }
 
 fn expiry(days: u32) -> Result<Timestamp, CommandFailure> {
     let seconds = now_unix_ms() / 1000;
     Timestamp::from_second(seconds)
         .and_then(|it| it.checked_add(SignedDuration::from_hours(24 * i64::from(days))))
-        .map_err(|_| CommandFailure::new("the expiry is too far away", "Choose fewer days."))
+        .map_err(|_| admitting::EXPIRY_TOO_FAR.into())
 }
 
 pub(crate) fn now() -> Now {
@@ -292,7 +273,7 @@ pub(crate) fn now() -> Now {
 
 /// Turns an error of the tokens file into a failure. Its message already contains the next step.
 fn failure(error: &TokensError) -> CommandFailure {
-    CommandFailure::of_sentences(&error.to_string(), "More: aaep tokens --help")
+    CommandFailure::of_sentences(&error.to_string(), admitting::MORE_HELP)
 }
 
 /// This program's folder in the user's configuration.
@@ -303,9 +284,7 @@ pub(crate) fn configuration_folder() -> Result<PathBuf, CommandFailure> {
         .or_else(|| set("HOME").map(|home| home.join(".config")))
         .or_else(|| set("APPDATA"))
         .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| {
-            CommandFailure::new("there is no home folder here", "Say where with --file.")
-        })
+        .ok_or_else(|| failures::no_home_folder("--file").into())
 }
 
 /// Creates the folder for this file, for its owner only. An existing folder stays unchanged.
@@ -318,6 +297,6 @@ pub(crate) fn make_folder_of(path: &Path) -> Result<(), CommandFailure> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        CommandFailure::of_file("make the folder", folder, &error, "Say another place with --file.")
+        CommandFailure::of_file(failures::MAKE_FOLDER, folder, &error, admitting::SAY_ANOTHER_FILE)
     })
 }

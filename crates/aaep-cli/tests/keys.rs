@@ -47,7 +47,7 @@ fn a_key_is_made_listed_rotated_and_retired() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("2 keys in "), "{text}");
     assert!(lines[1].starts_with(&format!("Key {first}, ES256, made ")), "{text}");
-    assert!(lines[1].contains("does not sign any more, published until "), "{text}");
+    assert!(lines[1].contains("no longer signs, published until "), "{text}");
     assert!(lines[2].starts_with(&format!("Key {second}, EdDSA, made ")), "{text}");
     assert!(lines[2].ends_with(": signs now."), "{text}");
 

@@ -278,7 +278,7 @@ fn time_that_goes_back_stands_still_and_is_told() {
     let object = object(&report_of(&text, &["--json"]));
     assert_eq!(object["events_dated_back"], 2);
     assert_eq!(object["session_ms"], 10_000);
-    assert!(out(&report_of(&text, &[])).contains("Dated before the one before: 2 events."));
+    assert!(out(&report_of(&text, &[])).contains("Dated before the event before them: 2 events."));
 }
 
 #[test]

@@ -225,8 +225,8 @@ impl MetricsShared {
         let list: [(&str, &str, &Gauge); 8] = [
             ("subscriptions", "Subscriptions, connected or away", &self.subscriptions),
             ("audiences", "Sets of subscribers with the same terms", &self.audiences),
-            ("listeners_held", "Subscribers for whom events wait", &self.subscribers_held),
-            ("listeners_blocked", "Subscribers who read too slowly", &self.subscribers_blocked),
+            ("subscribers_held", "Subscribers for whom events wait", &self.subscribers_held),
+            ("subscribers_blocked", "Subscribers that read too slowly", &self.subscribers_blocked),
             ("connections", "Open connections", &self.connections),
             ("asks_open", "Questions that wait for an answer", &self.asks_open),
             (

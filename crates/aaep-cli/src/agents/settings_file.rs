@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::console::{CommandFailure, name_of};
+use crate::english::bridging::{self, LOOK_AT_RIGHTS};
 
 /// The largest settings that are read.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-
-const NEXT: &str = "Look at the rights of the file and its folder.";
 
 /// A settings file.
 #[derive(Debug)]
@@ -35,26 +34,25 @@ impl SettingsFile {
         let found = match fs::symlink_metadata(&self.path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(CommandFailure::of_file("read", &self.path, &error, NEXT)),
+            Err(error) => {
+                return Err(CommandFailure::of_file("read", &self.path, &error, LOOK_AT_RIGHTS));
+            }
         };
         let left_alone = |why: &str| {
-            let what = format!("{} was left as it is, because {why}", name_of(&self.path));
-            CommandFailure::new(
-                what,
-                "Change it by hand; aaep agents add claude-code --print shows how.",
-            )
+            let what = bridging::left_alone(&name_of(&self.path), &why);
+            CommandFailure::new(what, bridging::CHANGE_BY_HAND)
         };
         if !found.is_file() {
-            return Err(left_alone("it is a link or not a file"));
+            return Err(left_alone(bridging::IS_NOT_A_FILE));
         }
         if found.permissions().readonly() {
-            return Err(left_alone("it may not be written"));
+            return Err(left_alone(bridging::IS_READ_ONLY));
         }
         if found.len() > MAX_BYTES {
-            return Err(left_alone("it is too large"));
+            return Err(left_alone(bridging::IS_TOO_LARGE));
         }
         let text = fs::read_to_string(&self.path)
-            .map_err(|error| CommandFailure::of_file("read", &self.path, &error, NEXT))?;
+            .map_err(|error| CommandFailure::of_file("read", &self.path, &error, LOOK_AT_RIGHTS))?;
         Ok(Some(text))
     }
 
@@ -95,8 +93,9 @@ impl SettingsFile {
                 Ok(())
             }
             // There were no settings before.
-            Err(_) if same(after, "{}") => fs::remove_file(&self.path)
-                .map_err(|error| CommandFailure::of_file("delete", &self.path, &error, NEXT)),
+            Err(_) if same(after, "{}") => fs::remove_file(&self.path).map_err(|error| {
+                CommandFailure::of_file("delete", &self.path, &error, LOOK_AT_RIGHTS)
+            }),
             Err(_) => self.write_unless_changed(before, after),
         }
     }
@@ -109,8 +108,7 @@ impl SettingsFile {
 
     fn write_unless_changed(&self, before: &str, after: &str) -> Result<(), CommandFailure> {
         if self.read()?.unwrap_or_default() != before {
-            let what = format!("{} was changed by another program just now", name_of(&self.path));
-            return Err(CommandFailure::new(what, "Try again."));
+            return Err(bridging::changed_meanwhile(&name_of(&self.path)).into());
         }
         self.write(&self.path, after)
     }
@@ -128,7 +126,7 @@ impl SettingsFile {
             file.as_file().sync_all()?;
             file.persist(path).map(drop).map_err(|error| error.error)
         })();
-        written.map_err(|error| CommandFailure::of_file("write", path, &error, NEXT))
+        written.map_err(|error| CommandFailure::of_file("write", path, &error, LOOK_AT_RIGHTS))
     }
 }
 

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::{AskOptions, AskRisk};
 use crate::agent::{SPEAKER_FLAGS, SpeakerFlags, fresh_id};
 use crate::console::CommandFailure;
+use crate::english::asking;
 
 /// What the person typed for each field of the event, by JSON pointer.
 pub(super) fn typed() -> Vec<(&'static str, &'static str)> {
     let own = [
-        ("/action", "the question"),
-        ("/question", "the question"),
+        ("/action", asking::THE_QUESTION),
+        ("/question", asking::THE_QUESTION),
         ("/consequence", "--consequence"),
         ("/risk_level", "--risk"),
         ("/irreversible", "--irreversible"),
@@ -107,24 +108,15 @@ fn confirmation(arguments: &AskOptions) -> Result<Value, CommandFailure> {
     let default = match arguments.default.as_deref() {
         None | Some("reject") => "reject",
         Some("accept") if arguments.irreversible && arguments.risk != Some(AskRisk::Low) => {
-            let what =
-                "--default accept cannot be used with --irreversible: silence never lets it happen";
-            let next = "Leave out --default, or say --risk low and --reversible if that is true.";
-            return Err(CommandFailure::new(what, next));
+            return Err(asking::IRREVERSIBLE_DEFAULT.into());
         }
         Some("accept") => "accept",
-        Some(other) => {
-            let what = format!(
-                "--default {} cannot be used: silence can only mean reject or accept here",
-                printable(other)
-            );
-            return Err(CommandFailure::new(what, "Say --default reject or --default accept."));
-        }
+        Some(other) => return Err(asking::no_such_default(&printable(other)).into()),
     };
     let consequence = arguments.consequence.as_deref().unwrap_or(if arguments.irreversible {
-        "It cannot be undone."
+        asking::CANNOT_BE_UNDONE
     } else {
-        "It is done only if you accept."
+        asking::ONLY_IF_ACCEPTED
     });
     let mut fields = json!({
         "action": arguments.question,
@@ -151,8 +143,7 @@ fn confirmation(arguments: &AskOptions) -> Result<Value, CommandFailure> {
 fn clarification(arguments: &AskOptions) -> Result<Value, CommandFailure> {
     let has_stakes = arguments.irreversible || arguments.reversible || arguments.risk.is_some();
     if has_stakes || arguments.consequence.is_some() {
-        let next = "Leave out --risk, --irreversible, --reversible and --consequence, or ask for consent alone.";
-        return Err(CommandFailure::new("an answer in words is not consent to an action", next));
+        return Err(asking::WORDS_ARE_NOT_CONSENT.into());
     }
     let mut fields = json!({ "question": arguments.question });
     if arguments.freetext {

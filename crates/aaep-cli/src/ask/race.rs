@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::SentAsk;
-use crate::console::CommandFailure;
+use crate::console::{CommandFailure, reason};
+use crate::english::{asking, failures};
 use crate::stop::StopSignals;
 
 /// A race between the outcome and a signal to stop.
@@ -36,8 +37,7 @@ pub(super) fn withdraw_when_stopped(asked: &Arc<SentAsk>) -> Result<StopRace, Co
     let race = StopRace::default();
     let (theirs, asked) = (race.clone(), Arc::clone(asked));
     let failure = |error: std::io::Error| {
-        let what = format!("cannot watch for Control-C: {}", crate::console::reason(&error));
-        CommandFailure::new(what, "Ask again.")
+        CommandFailure::new(failures::no_control_c(&reason(&error)), asking::ASK_AGAIN)
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failure)?;

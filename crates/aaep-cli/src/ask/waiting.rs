@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::question::{self, AnswerKind, PreparedAsk};
 use crate::agent::{not_answered, refused_in_terms_of, strange};
 use crate::console::{self, CommandFailure};
+use crate::english::asking;
 use crate::http::{HubAnswer, HubClient, HubRequest, NoAnswer};
 use crate::keys::now_unix_ms;
 
@@ -94,24 +95,22 @@ impl ReportedOutcome {
     /// The outcome as a sentence for people.
     pub(super) fn sentence(&self) -> String {
         if self.is_unheard_accept() {
-            return "Not accepted. No person and no rule of theirs accepted it, and silence may accept only an action \
-                    of low risk that can be undone: with --risk low and --reversible."
-                .to_owned();
+            return asking::ACCEPTED_BY_NOBODY.to_owned();
         }
         let by = match self.answer["decided_by"].as_str() {
-            Some("timeout") => " Nobody answered in time, so the default applies.",
-            Some("no_listener") => " Nobody was there who could answer, so the default applies.",
+            Some("timeout") => asking::NOT_IN_TIME,
+            Some("no_listener") => asking::NOBODY_LISTENED,
             _ => "",
         };
         let what = match self.word() {
-            "accept" => "Accepted.",
-            "reject" => "Not accepted.",
-            "answered" => "Answered.",
-            "unanswered" => "There is no answer.",
-            "withdrawn" => "The question was withdrawn.",
-            _ => "The outcome is unknown. That is not consent.",
+            "accept" => asking::ACCEPTED,
+            "reject" => asking::NOT_ACCEPTED,
+            "answered" => asking::ANSWERED,
+            "unanswered" => asking::NO_ANSWER,
+            "withdrawn" => asking::QUESTION_WITHDRAWN,
+            _ => asking::OUTCOME_UNKNOWN,
         };
-        format!("{what}{by}")
+        format!("{what} {by}").trim_end().to_owned()
     }
 }
 
@@ -140,11 +139,7 @@ pub(super) fn wait(
             }
         }
         if Instant::now() > patience.last {
-            let what = "the hub has not said in time how the question ended";
-            return Err(CommandFailure::new(
-                what,
-                "Take it as a no, and look at the log of the hub.",
-            ));
+            return Err(asking::HUB_SAYS_NOTHING.into());
         }
     }
 }
@@ -197,7 +192,7 @@ impl HubPatience {
     /// Notes that the hub reports the ask as open, for this much longer; `None` while its time is paused.
     fn note_open(&mut self, now: Instant, left: Option<Duration>) {
         if self.has_lost {
-            console::say("The hub answers again. The question is still open.");
+            console::say(asking::HUB_FOUND);
         }
         let until = left.and_then(|left| now.checked_add(left)).unwrap_or(self.longest);
         let until = until.min(self.longest);
@@ -216,7 +211,7 @@ impl HubPatience {
 
     fn pause_before_retry(&mut self) {
         if !self.has_lost {
-            console::say("The hub does not answer now. Still trying.");
+            console::say(asking::HUB_LOST);
         }
         self.has_lost = true;
         std::thread::sleep(self.pause);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{SPEAKER_FLAGS, SpeakerFlags, fresh_id};
 use crate::console::CommandFailure;
+use crate::english::emitting;
 
 /// The id to print from an answer.
 #[derive(Clone, Copy)]
@@ -123,15 +124,17 @@ impl EmitCommand {
     pub(super) fn typed(&self) -> Vec<(&'static str, &'static str)> {
         let own: &[_] = match self {
             EmitCommand::Start { .. } | EmitCommand::End { .. } => {
-                &[("/summary_normal", "the summary")]
+                &[("/summary_normal", emitting::THE_SUMMARY)]
             }
-            EmitCommand::Say { .. } => &[("/chunk", "the text")],
-            EmitCommand::Stream { .. } => &[("/chunk", "the text"), ("/output_id", "--output")],
+            EmitCommand::Say { .. } => &[("/chunk", emitting::THE_TEXT)],
+            EmitCommand::Stream { .. } => {
+                &[("/chunk", emitting::THE_TEXT), ("/output_id", "--output")]
+            }
             EmitCommand::Tool { .. } => &[
                 ("/tool_call_id", "--call"),
-                ("/tool", "the tool"),
-                ("/summary_normal", "the summary"),
-                ("/error_message", "the summary"),
+                ("/tool", emitting::THE_TOOL),
+                ("/summary_normal", emitting::THE_SUMMARY),
+                ("/error_message", emitting::THE_SUMMARY),
                 ("/risk_level", "--risk"),
                 ("/irreversible", "--irreversible"),
             ],
@@ -139,11 +142,11 @@ impl EmitCommand {
                 ("/progress/percent", "--percent"),
                 ("/progress/step", "--step"),
                 ("/progress/total_steps", "--steps"),
-                ("/progress", "the summary"),
-                ("/summary_normal", "the summary"),
+                ("/progress", emitting::THE_SUMMARY),
+                ("/summary_normal", emitting::THE_SUMMARY),
             ],
             EmitCommand::State { .. } => {
-                &[("/to_state", "the new state"), ("/from_state", "--from")]
+                &[("/to_state", emitting::THE_NEW_STATE), ("/from_state", "--from")]
             }
         };
         [own, &SPEAKER_FLAGS].concat()
@@ -153,7 +156,7 @@ impl EmitCommand {
         if speaker.session.is_none()
             && !matches!(self, EmitCommand::Start { .. } | EmitCommand::Say { .. })
         {
-            return Err(no_session());
+            return Err(emitting::NO_SESSION.into());
         }
         Ok(match self {
             EmitCommand::Say { text } if speaker.session.is_none() => {
@@ -238,23 +241,17 @@ impl EmitCommand {
     }
 }
 
-/// The failure for a command that needs a session.
-fn no_session() -> CommandFailure {
-    let next = "Say which with --session or AAEP_SESSION. Begin one with: aaep emit start";
-    CommandFailure::new("this needs a session", next)
-}
-
 /// Begins a session for a single message.
 pub(super) fn own_session(speaker: &SpeakerFlags) -> Result<(SpeakerFlags, Value), CommandFailure> {
     let speaker = SpeakerFlags { session: Some(fresh_id("sess_")?), ..speaker.clone() };
-    let begins = format!("{} has something to say.", speaker.name());
+    let begins = emitting::has_words(speaker.name());
     let started = speaker.event("session.started", json!({ "summary_normal": begins }));
     Ok((speaker, started))
 }
 
 /// Ends the session of a single message.
 pub(super) fn ends(speaker: &SpeakerFlags) -> Value {
-    speaker.event("session.completed", json!({ "summary_normal": "That is all." }))
+    speaker.event("session.completed", json!({ "summary_normal": emitting::END_OF_WORDS }))
 }
 
 /// A whole output in one chunk. It has its own id, so that it does not end an output that is being streamed.

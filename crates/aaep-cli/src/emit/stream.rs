@@ -10,6 +10,7 @@ use super::EmitReport;
 use super::short::{PrintedId, ends, own_session, piece};
 use crate::agent::{EventRefusal, SpeakerFlags, fresh_id, publish, publish_unless_busy};
 use crate::console::{self, CommandFailure};
+use crate::english::emitting;
 use crate::http::HubClient;
 
 /// How many bytes are read at a time. An event holds at most 16,384 characters.
@@ -27,7 +28,7 @@ pub(super) fn run(
     report: &mut EmitReport,
 ) -> Result<(), CommandFailure> {
     if io::stdin().is_terminal() {
-        console::say("Saying what you type; end with Control-D.");
+        console::say(emitting::READING_WORDS);
     }
     let has_session = speaker.session.is_some();
     let speaker = if has_session {
@@ -47,8 +48,7 @@ pub(super) fn run(
         let text = match pieces.next() {
             Ok(text) => text,
             Err(error) => {
-                let what = format!("standard input cannot be read: {error}");
-                result = Err(CommandFailure::new(what, "Check what writes into it."));
+                result = Err(emitting::no_input(&error).into());
                 None
             }
         };

@@ -52,3 +52,74 @@ pub(crate) const RUN_ATTENTION: &str = "Run: aaep attention";
 pub(crate) const NUMBERS_FILE: &str = "The file of your question numbers";
 pub(crate) const NUMBERS_BEGIN_AGAIN: &str =
     "Numbers begin again: run aaep attention before you answer.";
+
+/// A file or a folder that cannot be used. `to_do` is a verb, such as read.
+pub(crate) fn cannot_use(to_do: &str, file: &str, why: &str) -> String {
+    format!("cannot {to_do} {file}: {why}")
+}
+
+pub(crate) const MAKE_FOLDER: &str = "make the folder";
+pub(crate) const CHECK_NAME: &str = "Check the name, or pass - to read standard input.";
+
+/// A folder where a file was meant.
+pub(crate) fn is_a_folder(name: &str) -> (String, &'static str) {
+    (format!("{name} is a folder"), "Name the file in it that you mean.")
+}
+
+pub(crate) fn output_failed(why: &str) -> (String, &'static str) {
+    (format!("cannot write the report: {why}"), "Send the output somewhere with room.")
+}
+
+/// `option` is the flag that says where to go instead.
+pub(crate) fn no_home_folder(option: &str) -> (&'static str, String) {
+    ("there is no home folder here", format!("Say where with {option}."))
+}
+
+pub(crate) fn no_control_c(why: &str) -> String {
+    format!("cannot watch for Control-C: {why}")
+}
+
+pub(crate) fn no_random_numbers(error: &impl Display) -> (String, &'static str) {
+    (format!("this machine has no random numbers: {error}"), "Check that /dev/urandom exists.")
+}
+
+/// What a hub at this address did not do, and what to do about it.
+pub(crate) fn no_hub_at(origin: &str, error: &impl Display) -> (String, &'static str) {
+    (
+        format!("no hub answers at {origin}: {error}"),
+        "Start one with: aaep serve. Or say where it is with --hub or AAEP_HUB.",
+    )
+}
+
+pub(crate) fn another_machine(origin: &str, error: &impl Display) -> (String, &'static str) {
+    (format!("{origin} is another machine and {error}"), "Use an https address.")
+}
+
+pub(crate) fn not_safe(origin: &str, error: &impl Display) -> (String, &'static str) {
+    (format!("cannot speak safely with {origin}: {error}"), "Check the certificate of the hub.")
+}
+
+pub(crate) fn gave_no_answer(origin: &str, error: &impl Display) -> (String, &'static str) {
+    (
+        format!("the hub at {origin} gave no answer: {error}"),
+        "Check that a hub is there, and look at its log.",
+    )
+}
+
+pub(crate) fn answered_with_status(origin: &str, status: u16) -> (String, &'static str) {
+    (
+        format!("{origin} answered with the status {status}"),
+        "Check that a hub is there, with --hub or AAEP_HUB.",
+    )
+}
+
+pub(crate) fn not_a_hubs_answer(origin: &str) -> (String, &'static str) {
+    (
+        format!("{origin} gave an answer that no hub gives"),
+        "Check that a hub of the same version is there.",
+    )
+}
+
+pub(crate) const REFUSED_WITHOUT_REASON: &str =
+    "The hub refused it and did not say why. Look at its log.";
+pub(crate) const LOOK_AT_HUB_LOG: &str = "Look at the log of the hub.";

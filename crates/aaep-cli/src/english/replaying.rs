@@ -96,8 +96,6 @@ pub(crate) fn since(when: &str, is_empty: bool) -> String {
     if is_empty { format!("Nothing happened since {when}.") } else { format!("Since {when}:") }
 }
 
-pub(crate) const AGENT_WITHOUT_NAME: &str = "an agent without a name";
-
 /// Identifies a session by its agent and its times.
 pub(crate) fn session(agent: &str, began: &str, ended: Option<&str>, last_heard: &str) -> String {
     let state = match ended {

@@ -16,7 +16,7 @@ use super::reply::{AgentReplies, AgentReply};
 use super::since;
 use crate::archive::ArchivedSession;
 use crate::console::{CommandFailure, ascii_json_line};
-use crate::english::replaying;
+use crate::english::{AGENT_WITHOUT_NAME, replaying};
 use crate::keys::{moment, now_unix_ms, tell};
 use crate::listen::devices;
 use crate::settings::UserSettings;
@@ -75,10 +75,7 @@ impl ReplayContext {
             let is_listening = place::is_listening(&self.address);
             let places = PlacesFile::own()?.look()?;
             let place = places.left(&self.address, is_listening);
-            let place = place.ok_or_else(|| {
-                let (what, next) = replaying::never_left(is_listening);
-                CommandFailure::new(what, next)
-            })?;
+            let place = place.ok_or_else(|| replaying::never_left(is_listening))?;
             let at = place.at_unix_ms.saturating_mul(1000);
             (self.history.after(place)?, replaying::you_left(&self.when(at)))
         };
@@ -375,7 +372,7 @@ fn in_short(summary: &str) -> String {
 }
 
 fn name(session: &ArchivedSession) -> String {
-    session.agent.as_deref().map_or(replaying::AGENT_WITHOUT_NAME.into(), printable).into_owned()
+    session.agent.as_deref().map_or(AGENT_WITHOUT_NAME.into(), printable).into_owned()
 }
 
 /// Adds the agent's name before words that do not begin with it.

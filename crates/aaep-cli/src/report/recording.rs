@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use aaep::{Event, Message, Mode, Severity, Violation};
 
-use crate::console::{CommandFailure, count, name_of};
+use crate::console::{CommandFailure, name_of};
+use crate::english::{failures, reporting};
 use crate::split::{FoundPiece, MessageSplitter};
 
 /// The largest recording, in bytes: all of it is kept in memory while it is rehearsed.
@@ -41,15 +42,14 @@ pub(super) struct BrokenLine {
 impl RecordedSessions {
     /// Reads a recording from a file or from standard input.
     pub(super) fn read(path: &Path) -> Result<Self, CommandFailure> {
-        let next = "Check the name, or pass - to read standard input.";
-        let failed = |error: &io::Error| CommandFailure::of_file("read", path, error, next);
+        let failed =
+            |error: &io::Error| CommandFailure::of_file("read", path, error, failures::CHECK_NAME);
         let (name, input): (String, Box<dyn Read>) = if path.as_os_str() == "-" {
-            ("standard input".to_owned(), Box::new(io::stdin()))
+            (reporting::STANDARD_INPUT.to_owned(), Box::new(io::stdin()))
         } else {
             let file = File::open(path).map_err(|error| failed(&error))?;
             if file.metadata().map_err(|error| failed(&error))?.is_dir() {
-                let what = format!("{} is a folder", name_of(path));
-                return Err(CommandFailure::new(what, "Name the captures in it that you mean."));
+                return Err(failures::is_a_folder(&name_of(path)).into());
             }
             (file_name(path), Box::new(file))
         };
@@ -65,11 +65,7 @@ impl RecordedSessions {
         while let Some(batch) = splitter.next().map_err(|error| failed(&error))? {
             if batch.read > MAX_RECORDING {
                 let mebibytes = MAX_RECORDING / 1024 / 1024;
-                let what = format!("{} has more than {mebibytes} MiB", recording.name);
-                return Err(CommandFailure::new(
-                    what,
-                    "Cut it between two lines, and report on the parts.",
-                ));
+                return Err(reporting::too_large(&recording.name, mebibytes).into());
             }
             batch.pieces().for_each(|(line, found)| recording.take(line, &found));
         }
@@ -89,7 +85,7 @@ impl RecordedSessions {
             None => {
                 let is_error = |it: &&Violation| it.severity == Severity::Error;
                 let why = reading.violations.iter().find(is_error).map(ToString::to_string);
-                self.add_broken(line, why.unwrap_or_else(|| "It is not a message.".to_owned()));
+                self.add_broken(line, why.unwrap_or_else(|| reporting::NOT_A_MESSAGE.to_owned()));
             }
         }
     }
@@ -116,27 +112,20 @@ impl RecordedSessions {
         if !self.events.is_empty() {
             return Ok(self);
         }
-        let why = match self.broken.first() {
-            Some(it) => format!("{} holds no event; line {}: {}", self.name, it.line, it.why),
-            None => format!("{} holds no event", self.name),
-        };
-        let what = why.strip_suffix('.').unwrap_or(&why);
-        Err(CommandFailure::new(what, "Record one with: aaep capture --questions --output FILE"))
+        let broken = self.broken.first().map(|it| (it.line, it.why.as_str()));
+        Err(reporting::holds_no_event(&self.name, broken).into())
     }
 
     /// Notes about the recording itself, as sentences.
     pub(super) fn notes(&self) -> Vec<String> {
-        let line = |it: &BrokenLine| format!("Line {} could not be read: {}", it.line, it.why);
+        let line = |it: &BrokenLine| reporting::not_read(it.line, &it.why);
         let mut notes: Vec<String> = self.broken.iter().map(line).collect();
         let more = self.broken_count - self.broken.len() as u64;
         if more > 0 {
-            notes.push(format!("And {} more could not be read.", count(more, "line")));
+            notes.push(reporting::more_not_read(more));
         }
         if self.dated_back > 0 {
-            let events = count(self.dated_back, "event");
-            notes.push(format!(
-                "Dated before the one before: {events}. They count as coming at the same moment."
-            ));
+            notes.push(reporting::dated_back(self.dated_back));
         }
         notes
     }

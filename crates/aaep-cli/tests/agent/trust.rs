@@ -83,7 +83,7 @@ fn a_program_is_allowed_listed_and_forbidden() {
     let machine = Machine::new();
     let (code, said) = machine.run(&["allow"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("No program but your own"), "{said}");
+    assert!(said.starts_with("No program except your own"), "{said}");
     assert!(!machine.may_answer("nvda-addon"));
     let (code, said) = machine.run(&["allow", "nvda-addon"]);
     assert_eq!(code, Some(0), "{said}");
@@ -142,7 +142,7 @@ fn a_program_without_a_name_is_given_an_address_that_is_shown_once_and_taken_bac
     // It is known, and was sent nothing that it could answer.
     assert_eq!(answer(&first), 400);
     let (_, said) = make();
-    assert!(said.starts_with("The address that narrator had before"), "{said}");
+    assert!(said.starts_with("The earlier address of narrator"), "{said}");
     let second = address(&said);
     let began = std::time::Instant::now();
     while answer(&first) != 401 {

@@ -40,7 +40,7 @@ fn a_session_is_told_event_by_event() {
     );
     assert_eq!(
         lines[3],
-        "2023-11-14T22:13:22.000Z, awaiting confirmation, urgent: Delete it. Gone."
+        "2023-11-14T22:13:22.000Z, awaiting confirmation, critical: Delete it. Gone."
     );
     let nasty = out(&aaep(home.path(), &["sessions", "show", "sess_runs"]));
     assert!(nasty.lines().nth(1).expect("an event").contains(": \\u{1b}[2J"), "{nasty}");

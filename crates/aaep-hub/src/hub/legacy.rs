@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use aaep::handshake::{SubscriptionRejected, SubscriptionRequest};
-use aaep::{Capabilities, EventId, Message, ReplyToken, SubscriptionId, Version, Violation};
+use aaep::{Capabilities, EventId, Message, Mode, ReplyToken, SubscriptionId, Version, Violation};
 use aaep_engine::terms::Door;
 use aaep_engine::{EngineInput, PrincipalNumber, ResumePoint};
 use aaep_transport::wire::ConnectionKey;
@@ -396,19 +396,30 @@ impl EngineOwner {
     }
 }
 
-/// Reads a message as if it named the subscription that its stream really has.
+/// Reads a message. Unless it is a request, it counts for the subscription that its stream really has.
 fn read(text: &str, real: Option<&SubscriptionId>) -> SubscriberMessage {
-    let named = strict_json::parse(text.as_bytes()).ok().and_then(|mut message| {
-        let object =
-            message.as_object_mut().filter(|it| it.get("type") != Some(&REQUEST.into()))?;
-        object.insert("subscription_id".to_owned(), real?.as_str().into());
-        Some(message.to_string())
-    });
-    read_subscriber(named.as_deref().unwrap_or(text).as_bytes())
+    let (Some(real), Ok(Value::Object(mut message))) = (real, strict_json::parse(text.as_bytes()))
+    else {
+        return read_subscriber(text.as_bytes());
+    };
+    if message.get("type") == Some(&REQUEST.into()) {
+        return read_subscriber(text.as_bytes());
+    }
+    message.insert("subscription_id".to_owned(), real.as_str().into());
+    match aaep::read_object(&message, Mode::Strict).into_result() {
+        Ok(message) => SubscriberMessage::Valid(message),
+        // A close counts, whatever else is wrong with it (ruling 25).
+        Err(_) if message.get("type") == Some(&CLOSE.into()) => {
+            SubscriberMessage::Valid(Message::SubscriptionClose(Box::new(close_of(real.clone()))))
+        }
+        Err(violations) => SubscriberMessage::Malformed(violations),
+    }
 }
 
 /// The message that requests a subscription, and therefore names none.
 const REQUEST: &str = "subscription.request";
+
+const CLOSE: &str = "subscription.close";
 
 /// Whether this is an answer to an ask.
 fn is_reply(posted: &Value) -> bool {

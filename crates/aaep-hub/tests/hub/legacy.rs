@@ -134,3 +134,13 @@ async fn prompts_that_wait_for_a_stream_are_bounded_in_bytes() {
     let others = hub.legacy_message(&other, prompt).await;
     assert_eq!(others, Ok(LegacyAnswer::Taken), "others have a share of their own");
 }
+
+#[tokio::test]
+async fn a_close_of_a_legacy_stream_counts_whatever_else_is_wrong_with_it() {
+    let hub = hub();
+    let _stream = Stream::legacy(&hub).await;
+    let close = json!({
+        "type": "subscription.close", "subscription_id": "sub_never_given", "reason_code": 7,
+    });
+    assert_eq!(hub.legacy_message(&me(), close.to_string()).await, Ok(LegacyAnswer::Taken));
+}

@@ -98,7 +98,7 @@ async fn subscribers_held_by_their_rate_are_counted() {
     stream.next_of("session.started");
     hub.count().await.expect("answered");
     let text = hub.metrics().text();
-    assert!(text.lines().any(|line| line == "aaep_listeners_held 1"), "{text}");
+    assert!(text.lines().any(|line| line == "aaep_subscribers_held 1"), "{text}");
 }
 
 #[tokio::test]
