@@ -127,7 +127,7 @@ fn tell_one(
                 tell(&line)?;
             }
             told_whole(std::iter::once(waiting))?;
-            tell(&words::what_can_be_said(number, &waiting.event.payload))?;
+            tell(&words::what_can_be_said(number, &waiting.event))?;
         }
         None => tell(&answers::is_over(number))?,
     }

@@ -75,6 +75,8 @@ pub(crate) struct AttentionList {
     pub(crate) more: u64,
     /// Whether some hub could not be queried.
     pub(crate) is_incomplete: bool,
+    /// Whether any hub could be queried.
+    pub(crate) is_known: bool,
 }
 
 pub(crate) fn run(arguments: &AttentionOptions) -> Result<ExitCode, CommandFailure> {
@@ -109,6 +111,7 @@ pub(crate) fn gather(
         let looked_unix_s = now_unix_ms() / 1000;
         match look::look(address, token.as_deref()) {
             Ok(looked) => {
+                queue.is_known = true;
                 queue.more += looked.more;
                 queue.questions.extend(number(&file, looked_unix_s, address, looked)?);
             }
@@ -181,6 +184,7 @@ impl AttentionList {
     /// Prints the list as lines.
     pub(crate) fn tell(&self) -> Result<(), CommandFailure> {
         match self.count() {
+            0 if !self.is_known => return tell(asks::NOT_KNOWN),
             0 if self.is_incomplete => return tell(asks::NOTHING_WAITS_THERE),
             0 => return tell(asks::NOTHING_WAITS),
             count => tell(&asks::waiting(count))?,
@@ -197,9 +201,7 @@ impl AttentionList {
             tell(&asks::and_more(self.more))?;
         }
         match self.questions.as_slice() {
-            [(Some(number), waiting)] => {
-                tell(&words::what_can_be_said(*number, &waiting.event.payload))
-            }
+            [(Some(number), waiting)] => tell(&words::what_can_be_said(*number, &waiting.event)),
             _ => tell(asks::TO_ANSWER),
         }
     }

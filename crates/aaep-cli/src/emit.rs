@@ -183,12 +183,17 @@ impl EmitReport {
     ) -> Result<(), CommandFailure> {
         for (at, answer) in answers.into_iter().enumerate() {
             let key = match printed_id {
-                PrintedId::SessionId => "session_id",
-                PrintedId::EventId => "event_id",
+                PrintedId::SessionId => Some("session_id"),
+                PrintedId::EventId => Some("event_id"),
+                PrintedId::Nothing => None,
             };
             match answer {
                 Ok(answer) if self.json => tell(&ascii_json_line(&answer))?,
-                Ok(answer) => tell(&printable(answer[key].as_str().unwrap_or_default()))?,
+                Ok(answer) => {
+                    if let Some(key) = key {
+                        tell(&printable(answer[key].as_str().unwrap_or_default()))?;
+                    }
+                }
                 Err(refusal) => {
                     self.refused += 1;
                     if self.json {

@@ -106,7 +106,7 @@ async fn say_to(
     let meaning = match meaning::understand(payload, said.words, said.as_they_stand) {
         Ok(meaning) => meaning,
         Err(UnclearAnswer(why)) => {
-            let can = what_can_be_said(said.number, payload);
+            let can = what_can_be_said(said.number, ask.event());
             return Ok(AnswerResult::NotDone(format!("{} {can}", answers::nothing_answered(&why))));
         }
     };

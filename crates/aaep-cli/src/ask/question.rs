@@ -154,6 +154,11 @@ fn clarification(arguments: &AskOptions) -> Result<Value, CommandFailure> {
         fields["choices"] = arguments.choices.iter().map(choice).collect();
     }
     if let Some(default) = &arguments.default {
+        let mut choices = arguments.choices.iter().map(|it| it.trim());
+        if !arguments.freetext && !choices.any(|it| it == default) {
+            let listed = printable(&arguments.choices.join(", ")).into_owned();
+            return Err(asking::default_is_not_a_choice(&printable(default), &listed).into());
+        }
         fields["default_response"] = default.as_str().into();
     }
     Ok(fields)
@@ -255,6 +260,9 @@ pub(super) mod tests {
         assert_eq!(which.kind, AnswerKind::Clarification);
         assert_eq!(which.event["choices"][1]["value"], "blue");
         assert_eq!(which.event["default_response"], "red");
+        let refused = question(&["Which?", "--choices", "red,blue", "--default", "green"]);
+        let refused = refused.expect_err("silence cannot choose what is not offered").to_string();
+        assert!(refused.contains("green") && refused.contains("red, blue"), "{refused}");
         assert_eq!(violations(&which), []);
         let where_to = question(&["Where?", "--freetext"]).expect("one");
         assert_eq!(violations(&where_to), []);

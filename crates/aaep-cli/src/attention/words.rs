@@ -2,7 +2,7 @@
 
 use aaep::event::human::{AwaitingClarification, Decision, ResponseKind};
 use aaep::extension::Delivery;
-use aaep::{Payload, printable};
+use aaep::{Event, Payload, printable};
 use aaep_announce::choice_letters;
 use aaep_announce::words::exact;
 
@@ -47,12 +47,20 @@ pub(crate) fn block(number: Option<u16>, waiting: &AttentionEntry) -> Vec<String
 }
 
 /// The possible answers to a question, as sentences. They contain the number where the person has to say it.
-pub(crate) fn what_can_be_said(number: u16, payload: &Payload) -> String {
-    let answer = match payload {
-        Payload::AwaitingClarification(asked) => answers(number, asked),
-        _ => asks::say_yes_or_no(number),
+pub(crate) fn what_can_be_said(number: u16, event: &Event) -> String {
+    let (answer, timeout_seconds) = match &event.payload {
+        Payload::AwaitingClarification(asked) => (answers(number, asked), asked.timeout_seconds),
+        Payload::AwaitingConfirmation(asked) => {
+            (asks::say_yes_or_no(number), asked.timeout_seconds)
+        }
+        _ => return asks::say_yes_or_no(number),
     };
-    asks::or_more_time(&answer, number)
+    let longest = Delivery::of(event).and_then(|it| it.max_timeout_seconds);
+    if longest.is_some_and(|longest| longest > timeout_seconds) {
+        asks::or_more_time(&answer, number)
+    } else {
+        answer
+    }
 }
 
 fn answers(number: u16, asked: &AwaitingClarification) -> String {
@@ -183,12 +191,20 @@ mod tests {
     #[test]
     fn what_can_be_said_fits_what_is_asked() {
         let event = confirmation("rpl_1", &json!({}));
+        assert_eq!(what_can_be_said(4, &event), "Say: aaep answer 4 yes, or: aaep answer 4 no.");
+        let event = confirmation(
+            "rpl_1",
+            &json!({
+                "@context": [aaep::CORE_CONTEXT, aaep::extension::CONTEXT],
+                "extensions": { "agentvoice": { "max_timeout_seconds": 3600 } },
+            }),
+        );
         assert_eq!(
-            what_can_be_said(4, &event.payload),
+            what_can_be_said(4, &event),
             "Say: aaep answer 4 yes, or: aaep answer 4 no. For more time: aaep answer 4 later."
         );
         let event = clarification(&json!({ "accepted_response_kinds": ["numeric", "freetext"] }));
-        let said = what_can_be_said(4, &event.payload);
+        let said = what_can_be_said(4, &event);
         assert!(said.contains("a number in digits; or your words"), "{said}");
     }
 

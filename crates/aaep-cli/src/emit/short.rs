@@ -12,6 +12,8 @@ use crate::english::emitting;
 pub(super) enum PrintedId {
     SessionId,
     EventId,
+    /// A person who types a short form would hear 32 letters and digits after each.
+    Nothing,
 }
 
 /// What an agent does, in short.
@@ -116,7 +118,7 @@ impl EmitCommand {
         if matches!(self, EmitCommand::Start { .. }) {
             PrintedId::SessionId
         } else {
-            PrintedId::EventId
+            PrintedId::Nothing
         }
     }
 

@@ -88,10 +88,7 @@ fn taken(
     report: &mut EmitReport,
 ) -> Result<bool, CommandFailure> {
     let is_taken = answers.iter().all(Result::is_ok);
-    // The id of every single chunk is not useful.
-    if !is_taken || report.json {
-        report.tell(answers, PrintedId::EventId, &[])?;
-    }
+    report.tell(answers, PrintedId::Nothing, &[])?;
     Ok(is_taken)
 }
 

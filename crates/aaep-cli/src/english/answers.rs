@@ -43,7 +43,7 @@ pub(crate) fn is_over(number: u16) -> String {
 }
 
 pub(crate) fn over_unanswered(number: u16) -> String {
-    format!("Question {number} is over, and nothing was answered.")
+    format!("Question {number} is over. This answer does not count.")
 }
 
 /// `why` is a sentence.
@@ -112,22 +112,24 @@ pub(crate) fn rule_does_not_count(action: &str, why: &str) -> String {
     format!("The answer of your rule does not count: {action} {why}")
 }
 
+pub(crate) const HOW_IT_ENDED_IS_NOT_KNOWN: &str = "How it ended is not known here.";
 pub(crate) const OVER: &str = "The question is over.";
 
 /// How a question ended without this answer.
 pub(crate) fn ended_without_it(outcome: &AskOutcome, decided_by: &DecidedBy) -> String {
     let what = match outcome {
-        AskOutcome::Accept => "allowed",
-        AskOutcome::Reject => "rejected",
-        AskOutcome::Answered => "answered",
-        AskOutcome::Unanswered => "without an answer",
+        AskOutcome::Accept => "It was allowed",
+        AskOutcome::Reject => "It was refused",
+        AskOutcome::Answered => "It was answered",
+        AskOutcome::Unanswered => "It was not answered",
         AskOutcome::Withdrawn => return NO_LONGER_ASKED.to_owned(),
-        AskOutcome::Other(_) => "in a way that is not known here",
+        AskOutcome::Other(_) => return HOW_IT_ENDED_IS_NOT_KNOWN.to_owned(),
     };
     match decided_by {
-        DecidedBy::Reply => format!("It was already answered elsewhere: {what}."),
-        DecidedBy::Timeout => format!("The time to answer is over. It ended: {what}."),
-        _ => format!("It is over without an answer of yours. It ended: {what}."),
+        DecidedBy::Reply => format!("{what} before."),
+        DecidedBy::Timeout => format!("{what}, because the time to answer was over."),
+        DecidedBy::NoListener => format!("{what}, because nobody was there to answer."),
+        DecidedBy::Withdrawn | DecidedBy::Other(_) => format!("{what}."),
     }
 }
 

@@ -22,6 +22,16 @@ pub(crate) fn no_such_default(default: &impl Display) -> (String, &'static str) 
     )
 }
 
+pub(crate) fn default_is_not_a_choice(
+    default: &impl Display,
+    choices: &impl Display,
+) -> (String, String) {
+    (
+        format!("--default {default} is not one of the choices"),
+        format!("Say one of these with --default: {choices}."),
+    )
+}
+
 pub(crate) const WORDS_ARE_NOT_CONSENT: (&str, &str) = (
     "an answer in words is not consent to an action",
     "Leave out --risk, --irreversible, --reversible and --consequence, or ask for consent alone.",

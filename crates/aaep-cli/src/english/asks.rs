@@ -13,6 +13,9 @@ pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
 pub(crate) const NOTHING_WAITS_THERE: &str =
     "Nothing waits for you at the hubs that could be asked.";
 
+/// For when no hub could be queried.
+pub(crate) const NOT_KNOWN: &str = "So it is not known whether a question waits for you.";
+
 pub(crate) fn waiting(questions: u64) -> String {
     match questions {
         1 => "1 question waits for you.".to_owned(),

@@ -122,11 +122,15 @@ impl OldForms {
         if named.peek().is_none() {
             return Ok(());
         }
+        let first = self.addresses.first().map_or("", String::as_str);
         let what = if self.flag.is_some() {
             "--address is called --hub now".to_owned()
-        } else {
-            let first = self.addresses.first().map_or("", String::as_str);
+        } else if first.contains([':', '/', '.']) {
             format!("{} stands alone, and a hub is named with --hub", printable(first))
+        } else {
+            let what = format!("aaep {command} takes no words, and {} is one", printable(first));
+            let next = format!("To hear what it takes: aaep {command} --help");
+            return Err(CommandFailure::new(what, next));
         };
         let typed: Vec<String> = named.map(|it| format!("--hub {}", printable(it))).collect();
         Err(CommandFailure::new(what, format!("Type: aaep {command} {}", typed.join(" "))))
@@ -159,6 +163,8 @@ mod tests {
         assert!(OldForms::default().refuse("listen").is_ok());
         let alone = OldForms { addresses: vec!["http://127.0.0.1:7117".into()], flag: None };
         assert!(refused(&alone).contains("aaep listen --hub http://127.0.0.1:7117"));
+        let word = OldForms { addresses: vec!["listen".into()], flag: None };
+        assert!(!refused(&word).contains("--hub") && refused(&word).contains("--help"));
         let flag = OldForms { addresses: Vec::new(), flag: Some("unix:".into()) };
         let said = refused(&flag);
         assert!(said.contains("--address is called --hub now") && said.contains("--hub unix:"));

@@ -127,7 +127,7 @@ fn an_answer_to_a_question_that_is_over_counts_for_nothing_and_says_what_came_of
     let (code, said) = desk.answer(&["1", "yes"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("Question 1 is over"), "{said}");
-    assert!(said.contains("It was already answered elsewhere: rejected."), "{said}");
+    assert!(said.contains("It was refused before."), "{said}");
     let (code, said) = desk.answer(&["1"]);
     assert_eq!((code, said.as_str()), (Some(1), "Question 1 is over.\n"));
     let (code, said) = desk.answer(&["7", "yes"]);

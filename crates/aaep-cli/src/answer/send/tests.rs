@@ -121,13 +121,10 @@ fn only_what_the_person_said_and_the_producer_took_is_told_as_theirs() {
 #[test]
 fn an_answer_from_elsewhere_is_said_as_such() {
     let said = |outcome, decided_by| answers::ended_without_it(&outcome, &decided_by);
-    assert_eq!(
-        said(AskOutcome::Reject, DecidedBy::Reply),
-        "It was already answered elsewhere: rejected."
-    );
+    assert_eq!(said(AskOutcome::Reject, DecidedBy::Reply), "It was refused before.");
     assert_eq!(
         said(AskOutcome::Reject, DecidedBy::Timeout),
-        "The time to answer is over. It ended: rejected."
+        "It was refused, because the time to answer was over."
     );
     assert_eq!(said(AskOutcome::Withdrawn, DecidedBy::Withdrawn), "The agent no longer asks this.");
 }
