@@ -73,6 +73,8 @@ pub use tokens::{
 };
 pub use user::UserRule;
 
+use crate::name_reading::NameReading;
+
 use credential::{RequestCredential, find_credential};
 use jwt::JwtIssuer;
 use person_key::PERSON_KEY_PREFIX;
@@ -321,6 +323,7 @@ impl Access {
         let principals = principals.chain(self.certificates.iter().map(CertificateRule::principal));
         for principal in principals.chain(self.users.iter().map(UserRule::principal)) {
             for name in principal.speaks_as.into_iter().flatten() {
+                let name = NameReading::of(&name);
                 contents.bound.entry(name).or_default().insert(principal.id.clone());
             }
         }

@@ -52,12 +52,12 @@ pub const MAX_IDEMPOTENCY_KEYS: u64 = 16_384;
 pub const MAX_IDEMPOTENCY_KEYS_EACH: usize = 1024;
 
 /// The most changes that the owner collects before they are stored. One more input may follow.
-pub const MAX_CHANGES: usize = 65_536;
+pub const MAX_CHANGES: usize = 98_304;
 
 /// The most changes that one ask causes when it is asked and settled at once: two events of the hub around
-/// its own, its deadline, its outcome, two entries of the audit log, a principal, and an agent name that pushes
-/// another one out.
-const CHANGES_OF_AN_ASK: usize = 12;
+/// its own, its deadline, its outcome, two entries of the audit log, a principal, and two names, its own and the one
+/// that people hear, each of which pushes another one out or is taken over, which makes an event and an entry.
+const CHANGES_OF_AN_ASK: usize = 18;
 
 const _: () = {
     // Everything that the hub derives from accepted input fits into the store.
@@ -72,7 +72,7 @@ const _: () = {
     assert!(2 * 6 * MAX_NAME_BYTES + 2048 <= crate::audit::MAX_LINE_BYTES);
     // One request, or the end of all asks, on top of a full turn, is one commit.
     let request = MAX_EVENTS_AT_ONCE as usize * CHANGES_OF_AN_ASK;
-    assert!(MAX_CHANGES / 4 + request <= MAX_CHANGES);
+    assert!(MAX_CHANGES / 6 + request <= MAX_CHANGES);
     let ends = aaep_engine::MAX_OPEN_ASKS as u64 * 4 + MAX_SUBSCRIPTIONS;
     assert!(ends <= MAX_CHANGES as u64 / 2);
     assert!(aaep_engine::MAX_USED_TOKENS as u64 <= MAX_SETTLED_ASKS);

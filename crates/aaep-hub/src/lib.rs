@@ -8,6 +8,7 @@ pub mod bounds;
 pub mod hub;
 pub mod lines;
 pub mod metrics;
+mod name_reading;
 pub mod redact;
 pub mod relay;
 pub mod server;

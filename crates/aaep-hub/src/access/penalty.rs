@@ -1,10 +1,13 @@
 //! Penalties for sources that send wrong credentials, as in sshd.
 //!
-//! After a few wrong credentials from one source, its further ones are not checked for a while, and the
-//! pause grows with each wrong one: a guess that is not checked reveals nothing. Two kinds are checked all
-//! the same: a credential that was good lately, so that an attacker does not lock out known principals, and
-//! the one that was wrong just now, because a program that repeats it is not guessing. Other sources are not
-//! affected. Memory is bounded. This file reads no clock: callers pass the time.
+//! After a few wrong credentials from one source, its further ones are not checked at once for a while, and that
+//! pause grows with each wrong one. They are not refused unseen, because another program of the same machine may
+//! have a good one: the caller checks them in turn. Two kinds are always checked at once: a credential that was
+//! good lately, and the one that was wrong just now, because a program that repeats it is not guessing. Other
+//! sources are not affected. Memory is bounded. This file reads no clock: callers pass the time.
+//!
+//! Credentials have 256 random bits or a signature, so nobody finds one by guessing, however fast. What is slowed is
+//! the work and the log that a flood of guesses would cause.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -77,7 +80,7 @@ struct SourceFailures {
     last_us: u64,
     /// The last wrong credential.
     last_wrong: Option<CredentialHash>,
-    /// The time until which nothing is checked.
+    /// The time until which nothing is checked at once.
     penalty_until_us: u64,
     /// The number of checks in progress.
     checking: u32,
@@ -91,7 +94,7 @@ pub(crate) struct CredentialCheck {
     penalties: CredentialPenalties,
 }
 
-/// Nothing from this source is checked now. Says when to try again.
+/// Nothing from this source is checked at once now. Says when it will be again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyFailures {
     pub(crate) retry_after: Duration,
@@ -122,6 +125,16 @@ impl CredentialPenalties {
         Ok(CredentialCheck { source, credential, penalties: self.clone() })
     }
 
+    /// Notes that a credential is good.
+    pub(crate) fn note_good(&self, credential: CredentialHash, now_us: u64) {
+        let mut state = self.state();
+        if state.good.len() >= MAX_GOOD && !state.good.contains_key(&credential) {
+            let oldest = state.good.iter().min_by_key(|(_, at)| **at).map(|(hash, _)| *hash);
+            oldest.and_then(|hash| state.good.remove(&hash));
+        }
+        state.good.insert(credential, now_us);
+    }
+
     fn state(&self) -> MutexGuard<'_, PenaltyState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,12 +143,7 @@ impl CredentialPenalties {
 impl CredentialCheck {
     /// Notes that the credential is good.
     pub(crate) fn succeed(self, now_us: u64) {
-        let mut state = self.penalties.state();
-        if state.good.len() >= MAX_GOOD && !state.good.contains_key(&self.credential) {
-            let oldest = state.good.iter().min_by_key(|(_, at)| **at).map(|(hash, _)| *hash);
-            oldest.and_then(|hash| state.good.remove(&hash));
-        }
-        state.good.insert(self.credential, now_us);
+        self.penalties.note_good(self.credential, now_us);
     }
 
     /// Notes that the credential is wrong.

@@ -107,6 +107,21 @@ impl Principal {
         self
     }
 
+    /// The principal as people are told of it, such as "token laptop". Two principals can have the same words.
+    /// Each begins with one of [`PRINCIPAL_KINDS`](crate::name_reading::PRINCIPAL_KINDS).
+    pub(crate) fn in_words(&self) -> String {
+        let kind = match self.id.as_str() {
+            LOCAL_ID => return "local program".to_owned(),
+            PERSON_ID => return "your own program".to_owned(),
+            id if id.starts_with("certificate:") => "certificate",
+            id if id.starts_with("user:") => "user",
+            id if id.starts_with("jwt:") => "account",
+            id if id.starts_with("child ") => "local program",
+            _ => "token",
+        };
+        format!("{kind} {}", self.name)
+    }
+
     /// Whether it is one of the person's own programs.
     pub fn is_person(&self) -> bool {
         self.id == PERSON_ID

@@ -8,6 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use crate::name_reading::NameReading;
+
 /// The name of programs that give none: streams without a handshake. This name can never be allowed.
 pub(crate) const UNNAMED_PROGRAM: &str = "unnamed";
 
@@ -26,8 +28,8 @@ pub struct Roster {
 pub(crate) struct RosterContents {
     /// The local programs that the person allowed to answer, by the names they give themselves.
     pub(crate) allowed: BTreeSet<String>,
-    /// The ids of the principals that are bound to each name.
-    pub(crate) bound: HashMap<String, BTreeSet<String>>,
+    /// The ids of the principals that are bound to each name. Names that read alike are one name.
+    pub(crate) bound: HashMap<NameReading, BTreeSet<String>>,
 }
 
 impl Roster {
@@ -46,17 +48,17 @@ impl Roster {
         self.trusts_local_programs || self.read(|contents| contents.allowed.contains(program))
     }
 
-    /// Whether this name is bound to principals, but not to the one with this id.
-    pub fn is_bound_to_others(&self, agent_id: &str, principal_id: &str) -> bool {
+    /// Whether a name that reads like this is bound to principals, but not to the one with this id.
+    pub(crate) fn is_bound_to_others(&self, name: NameReading, principal_id: &str) -> bool {
         self.read(|contents| {
-            contents.bound.get(agent_id).is_some_and(|ids| !ids.contains(principal_id))
+            contents.bound.get(&name).is_some_and(|ids| !ids.contains(principal_id))
         })
     }
 
-    /// Whether this name is bound to the principal with this id.
-    pub fn is_bound_to(&self, agent_id: &str, principal_id: &str) -> bool {
+    /// Whether a name that reads like this is bound to the principal with this id.
+    pub(crate) fn is_bound_to(&self, name: NameReading, principal_id: &str) -> bool {
         self.read(|contents| {
-            contents.bound.get(agent_id).is_some_and(|ids| ids.contains(principal_id))
+            contents.bound.get(&name).is_some_and(|ids| ids.contains(principal_id))
         })
     }
 

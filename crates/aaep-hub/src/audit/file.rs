@@ -121,6 +121,7 @@ pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
     (head, may_be_ahead): (ChainHead, bool),
     waiting: impl Fn() -> Result<Waiting, StoreFault>,
 ) -> Result<AdoptedLog, AdoptError> {
+    let was_there = path.try_exists()?;
     let file = create_file(path)?;
     let found = compare(&file, safe, may_be_ahead.then_some(head), &waiting)?;
     let is_torn = file.metadata()?.len() > found.end;
@@ -137,12 +138,19 @@ pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
         }
     }
     adopted.sync()?;
-    let note = (is_torn && written > 0).then(|| {
-        format!(
+    let note = (written > 0).then(|| match (was_there, is_torn) {
+        (false, _) => Some(format!(
+            "The audit log was missing, though the store has entries for it: somebody deleted it, or a power cut lost \
+             it. {written} entries were written to a new one from the store; none is missing."
+        )),
+        (true, true) => Some(format!(
             "A power cut left the end of the audit log cut off or as zeros. {written} entries were written \
              there again from the store; none is missing."
-        )
+        )),
+        // A kill between the store and the file leaves whole lines.
+        (true, false) => None,
     });
+    let note = note.flatten();
     Ok(AdoptedLog { file: adopted, ahead: found.ahead, note, missing })
 }
 

@@ -11,13 +11,14 @@ use std::thread::{self, JoinHandle};
 use aaep::{LanguageTag, Prefix, Producer, Uri, Version};
 use aaep_engine::terms::Offer;
 use aaep_engine::{EngineConfig, Now};
+use aaep_transport::local::HUB_NAME;
 use aaep_transport::wire::{Wire, WireHandle, WireSettings};
 use tokio::sync::mpsc;
 
 use super::answers::KeyedAnswers;
 use super::clock::Clock;
 use super::ears::{self, WireReporter, WireRole};
-use super::holders::{NAME_HOLD_US, NameHolders};
+use super::holders::{NAME_HOLD_US, NameHolders, NameKind};
 use super::keeper::{CommitBatch, MAX_WAITING_BATCHES, MAX_WAITING_DELETIONS, StoreKeeper};
 use super::names::PrincipalNumbers;
 use super::owner::{EngineOwner, MAX_WAITING_REQUESTS};
@@ -28,6 +29,7 @@ use super::status::HubStatus;
 use super::{Hub, HubShared, stored};
 use crate::access::{Guard, Limits, Roster};
 use crate::bounds::{MAX_NAMES, MAX_SUBSCRIPTIONS};
+use crate::name_reading::{CachedReadings, NameReading};
 use crate::redact::{RedactConfig, RedactError, Redactor};
 use crate::store::{OpenError, OpenOptions, ReadError, RecoveredStore, Store, StoreChange};
 
@@ -246,7 +248,10 @@ impl HubBuilder {
             engine: loaded.engine,
             clock,
             former_agents: recovered.agents.iter().cloned().collect(),
-            holders: NameHolders::recovered(&recovered.held_names),
+            holders: NameHolders::recovered(NameKind::AgentId, &recovered.held_names),
+            spoken: NameHolders::recovered(NameKind::Spoken, &recovered.held_names),
+            readings: CachedReadings::default(),
+            own_readings: own_readings(&self.offer.producer),
             roster: self.roster,
             principals: PrincipalNumbers::new(recovered.principals.clone()),
             next_order: recovered.next_order,
@@ -314,6 +319,12 @@ impl HubBuilder {
         let wires = vec![subscribers, agents];
         Ok(Hub::new(HubShared { requests, clock, guard, redactor, reader, status }, threads, wires))
     }
+}
+
+/// How the names of the hub itself read.
+fn own_readings(own: &Producer) -> Vec<NameReading> {
+    let names = [Some(own.agent_id.as_str()), own.agent_name.as_deref(), Some(HUB_NAME)];
+    names.into_iter().flatten().map(NameReading::of).collect()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {

@@ -1,5 +1,6 @@
-//! Which principal speaks under which agent name (ruling 36).
+//! Which principal speaks under which agent name (ruling 36), and which one people hear under which name.
 //!
+//! Names that read alike are one name here, so that no principal gets a name that people take for that of another.
 //! The first principal that uses a name holds it while the name is in use, and for [`NAME_HOLD_US`] after that.
 //! Then another principal may take it over, which is always announced. A principal that is bound to a name gets
 //! it at once. Every change is stored, so that a restart frees no name. This table never decides which principals
@@ -9,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use aaep_engine::PrincipalNumber;
 
+use crate::name_reading::NameReading;
 use crate::store::{StoreChange, StoredName};
 
 /// How long a name is held for its principal after its last use: one week.
@@ -26,20 +28,44 @@ const MAX_NAMES: usize = 65_536;
 /// this much later than stored, so that nobody loses one early.
 const STORED_EVERY_US: i64 = 3600 * 1_000_000;
 
-/// The names that are held, and those that were.
+/// What kind of names a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum NameKind {
+    /// `agent_id`.
+    #[default]
+    AgentId,
+    /// The names that people hear.
+    Spoken,
+}
+
+/// What a name that people hear begins with in the store. No `agent_id` begins with this character, because it is
+/// never in Normalization Form C.
+const SPOKEN_MARK: char = '\u{2126}';
+
+/// The names of one kind that are held, and those that were.
 #[derive(Debug, Default)]
 pub(super) struct NameHolders {
-    by_name: HashMap<String, NameHolder>,
+    kind: NameKind,
+    by_reading: HashMap<NameReading, NameHolder>,
     /// The names that each principal holds, ordered by last use, the oldest first.
-    by_principal: HashMap<PrincipalNumber, BTreeSet<(i64, String)>>,
+    by_principal: HashMap<PrincipalNumber, BTreeSet<(i64, NameReading)>>,
     /// The names that their principals no longer hold, ordered by last use, the oldest first.
-    released: BTreeSet<(i64, String)>,
+    released: BTreeSet<(i64, NameReading)>,
     /// What has changed and must be stored.
     changes: Vec<StoreChange>,
 }
 
+/// A name, and how it reads.
 #[derive(Debug, Clone, Copy)]
+pub(super) struct ReadName<'a> {
+    pub(super) name: &'a str,
+    pub(super) reading: NameReading,
+}
+
+#[derive(Debug, Clone)]
 struct NameHolder {
+    /// The name as the principal wrote it first.
+    name: String,
     principal: PrincipalNumber,
     used_unix_us: i64,
     /// The last use that is stored; `None` if the holder is not stored yet.
@@ -76,33 +102,33 @@ impl NameHolders {
     /// Uses a name for a principal. `is_in_use` says whether a principal speaks under a name right now.
     pub(super) fn use_name(
         &mut self,
-        (name, claim): (&str, NameClaim),
+        (name, claim): (ReadName<'_>, NameClaim),
         principal: PrincipalNumber,
         now_unix_us: i64,
         is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) -> NameUse {
-        let Some(holder) = self.by_name.get(name).copied() else {
-            if self.by_name.len() >= MAX_NAMES
+        let Some(holder) = self.by_reading.get(&name.reading) else {
+            if self.by_reading.len() >= MAX_NAMES
                 && !self.forget_oldest(now_unix_us)
                 && !self.forget_one_of_most(principal, &is_in_use)
             {
                 return NameUse::TooMany;
             }
             self.hold(name, (principal, None), now_unix_us, is_in_use);
-            self.store(name);
+            self.store(name.reading);
             return NameUse::Held;
         };
         if holder.principal == principal {
             // Every event passes here; one second more or less in a week does not matter.
             let is_old = now_unix_us.saturating_sub(holder.used_unix_us) > 1_000_000;
             if is_old || holder.is_released {
-                self.hold(name, (principal, holder.taken_from), now_unix_us, is_in_use);
-                self.store(name);
+                let whose = (principal, holder.taken_from);
+                self.hold(name, whose, now_unix_us, is_in_use);
+                self.store(name.reading);
             }
             return NameUse::Held;
         }
-        let is_over = now_unix_us.saturating_sub(holder.used_unix_us) > NAME_HOLD_US;
-        let is_free = (is_over || holder.is_released) && !is_in_use(name, holder.principal);
+        let is_free = holder.is_over(now_unix_us) && !is_in_use(&holder.name, holder.principal);
         let may_take = match claim {
             NameClaim::OwnOrNew => false,
             NameClaim::OrFree => is_free,
@@ -111,9 +137,27 @@ impl NameHolders {
         if !may_take {
             return NameUse::Taken;
         }
-        self.hold(name, (principal, Some(holder.principal)), now_unix_us, is_in_use);
-        self.store(name);
+        let taken_from = Some(holder.principal);
+        self.hold(name, (principal, taken_from), now_unix_us, is_in_use);
+        self.store(name.reading);
         NameUse::Held
+    }
+
+    /// Whether a principal holds the name with this reading, or did last.
+    pub(super) fn is_of(&self, reading: NameReading, principal: PrincipalNumber) -> bool {
+        self.by_reading.get(&reading).is_some_and(|holder| holder.principal == principal)
+    }
+
+    /// Whether another principal holds the name with this reading.
+    pub(super) fn is_of_another(
+        &self,
+        reading: NameReading,
+        principal: PrincipalNumber,
+        now_unix_us: i64,
+    ) -> bool {
+        let others = |holder: &&NameHolder| holder.principal != principal;
+        let holder = self.by_reading.get(&reading).filter(others);
+        holder.is_some_and(|holder| !holder.is_over(now_unix_us))
     }
 
     /// The changes since the last call, to be stored.
@@ -122,34 +166,41 @@ impl NameHolders {
     }
 
     /// Returns the previous holder of a name that was taken over, once: the caller announces the takeover.
-    pub(super) fn take_unannounced(&mut self, name: &str) -> Option<PrincipalNumber> {
-        let holder = self.by_name.get_mut(name)?;
+    pub(super) fn take_unannounced(&mut self, reading: NameReading) -> Option<PrincipalNumber> {
+        let holder = self.by_reading.get_mut(&reading)?;
         let from = holder.taken_from.take()?;
         // Otherwise it would be announced again after a restart.
         holder.stored_unix_us = None;
-        self.store(name);
+        self.store(reading);
         Some(from)
     }
 
-    /// The names of a store, the one that was used the longest ago first.
-    pub(super) fn recovered(stored: &[StoredName]) -> Self {
-        let mut holders = NameHolders::default();
-        let surplus = stored.len().saturating_sub(MAX_NAMES);
-        for name in stored.iter().skip(surplus) {
-            let StoredName { agent_id, principal, used_unix_us, taken_from } = name;
-            let whose = (PrincipalNumber(*principal), taken_from.map(PrincipalNumber));
-            let used_at_the_latest = used_unix_us.saturating_add(STORED_EVERY_US);
-            holders.hold(agent_id, whose, used_at_the_latest, |_, _| false);
-            if let Some(holder) = holders.by_name.get_mut(agent_id) {
-                holder.stored_unix_us = Some(*used_unix_us);
+    /// The names of one kind in a store, the one that was used the longest ago first.
+    pub(super) fn recovered(kind: NameKind, stored: &[StoredName]) -> Self {
+        let mut holders = NameHolders { kind, ..NameHolders::default() };
+        let of_kind = |stored: &&StoredName| {
+            stored.agent_id.starts_with(SPOKEN_MARK) == (kind == NameKind::Spoken)
+        };
+        let surplus = stored.iter().filter(of_kind).count().saturating_sub(MAX_NAMES);
+        for stored in stored.iter().filter(of_kind).skip(surplus) {
+            let name = stored.agent_id.strip_prefix(SPOKEN_MARK).unwrap_or(&stored.agent_id);
+            let name = ReadName { name, reading: NameReading::of(name) };
+            let taken_from = stored.taken_from.map(PrincipalNumber);
+            let used_at_the_latest = stored.used_unix_us.saturating_add(STORED_EVERY_US);
+            let whose = (PrincipalNumber(stored.principal), taken_from);
+            // A version that did not compare readings stored more than one name with the same one.
+            holders.forget(name.reading);
+            holders.hold(name, whose, used_at_the_latest, |_, _| false);
+            if let Some(holder) = holders.by_reading.get_mut(&name.reading) {
+                holder.stored_unix_us = Some(stored.used_unix_us);
             }
         }
         holders
     }
 
     /// Notes that a name must be stored, unless that was done a moment ago.
-    fn store(&mut self, name: &str) {
-        let Some(holder) = self.by_name.get_mut(name) else { return };
+    fn store(&mut self, reading: NameReading) {
+        let Some(holder) = self.by_reading.get_mut(&reading) else { return };
         let used_unix_us = holder.used_unix_us;
         let is_stored = |stored: i64| used_unix_us.saturating_sub(stored) < STORED_EVERY_US;
         if holder.stored_unix_us.is_some_and(is_stored) {
@@ -157,7 +208,7 @@ impl NameHolders {
         }
         holder.stored_unix_us = Some(used_unix_us);
         self.changes.push(StoreChange::NameHeld(StoredName {
-            agent_id: name.to_owned(),
+            agent_id: self.kind.stored_form(&holder.name),
             principal: holder.principal.0,
             used_unix_us,
             taken_from: holder.taken_from.map(|from| from.0),
@@ -167,32 +218,51 @@ impl NameHolders {
     /// The principal that holds a name.
     #[cfg(test)]
     fn holder(&self, name: &str) -> Option<PrincipalNumber> {
-        self.by_name.get(name).map(|holder| holder.principal)
+        self.by_reading.get(&NameReading::of(name)).map(|holder| holder.principal)
     }
 
     fn hold(
         &mut self,
-        name: &str,
+        ReadName { name, reading }: ReadName<'_>,
         (principal, taken_from): (PrincipalNumber, Option<PrincipalNumber>),
         used_unix_us: i64,
         is_in_use: impl Fn(&str, PrincipalNumber) -> bool,
     ) {
-        let before = self
-            .remove_name(name)
-            .filter(|before| (before.principal, before.taken_from) == (principal, taken_from));
+        let before = self.remove_name(reading);
+        if let Some(before) = before.as_ref().filter(|it| it.principal != principal)
+            && before.stored_unix_us.is_some()
+            && before.name != name
+        {
+            let agent_id = self.kind.stored_form(&before.name);
+            self.changes.push(StoreChange::NameForgotten { agent_id });
+        }
+        let before = before.filter(|it| it.principal == principal);
+        let is_as_before = |it: &NameHolder| it.taken_from == taken_from;
+        let stored_unix_us =
+            before.as_ref().filter(|it| is_as_before(it)).and_then(|it| it.stored_unix_us);
+        let name = before.map_or_else(|| name.to_owned(), |it| it.name);
         let names = self.by_principal.entry(principal).or_default();
-        names.insert((used_unix_us, name.to_owned()));
-        let stored_unix_us = before.and_then(|before| before.stored_unix_us);
-        let holder =
-            NameHolder { principal, used_unix_us, stored_unix_us, taken_from, is_released: false };
-        self.by_name.insert(name.to_owned(), holder);
+        names.insert((used_unix_us, reading));
+        let holder = NameHolder {
+            name,
+            principal,
+            used_unix_us,
+            stored_unix_us,
+            taken_from,
+            is_released: false,
+        };
+        self.by_reading.insert(reading, holder);
         if names.len() > MAX_NAMES_OF_PRINCIPAL {
             // The limit is at least as large as the number of running sessions, so a name that is not in use is
             // found.
-            let surplus = names.iter().find(|(_, it)| it != name && !is_in_use(it, principal));
-            if let Some(surplus) = surplus.cloned() {
+            let by_reading = &self.by_reading;
+            let is_used = |it: &NameReading| {
+                by_reading.get(it).is_some_and(|holder| is_in_use(&holder.name, principal))
+            };
+            let surplus = names.iter().find(|(_, it)| *it != reading && !is_used(it));
+            if let Some(surplus) = surplus.copied() {
                 names.remove(&surplus);
-                if let Some(holder) = self.by_name.get_mut(&surplus.1) {
+                if let Some(holder) = self.by_reading.get_mut(&surplus.1) {
                     holder.is_released = true;
                 }
                 self.released.insert(surplus);
@@ -200,9 +270,9 @@ impl NameHolders {
         }
     }
 
-    fn remove_name(&mut self, name: &str) -> Option<NameHolder> {
-        let holder = self.by_name.remove(name)?;
-        let key = (holder.used_unix_us, name.to_owned());
+    fn remove_name(&mut self, reading: NameReading) -> Option<NameHolder> {
+        let holder = self.by_reading.remove(&reading)?;
+        let key = (holder.used_unix_us, reading);
         self.released.remove(&key);
         if let Some(names) = self.by_principal.get_mut(&holder.principal) {
             names.remove(&key);
@@ -213,9 +283,11 @@ impl NameHolders {
         Some(holder)
     }
 
-    fn forget(&mut self, name: &str) {
-        if self.remove_name(name).is_some_and(|holder| holder.stored_unix_us.is_some()) {
-            self.changes.push(StoreChange::NameForgotten { agent_id: name.to_owned() });
+    fn forget(&mut self, reading: NameReading) {
+        let stored = self.remove_name(reading).filter(|holder| holder.stored_unix_us.is_some());
+        if let Some(holder) = stored {
+            let agent_id = self.kind.stored_form(&holder.name);
+            self.changes.push(StoreChange::NameForgotten { agent_id });
         }
     }
 
@@ -231,16 +303,37 @@ impl NameHolders {
         let Some((&principal, names)) = most.filter(|(_, names)| names.len() > own + 1) else {
             return false;
         };
-        let oldest = names.iter().find(|(_, name)| !is_in_use(name, principal)).cloned();
-        oldest.map(|(_, name)| self.forget(&name)).is_some()
+        let is_used = |reading: &NameReading| {
+            self.by_reading.get(reading).is_some_and(|holder| is_in_use(&holder.name, principal))
+        };
+        let oldest = names.iter().find(|(_, reading)| !is_used(reading)).copied();
+        oldest.map(|(_, reading)| self.forget(reading)).is_some()
     }
 
     /// Forgets one name that nobody holds any more. Returns whether there was one.
     fn forget_oldest(&mut self, now_unix_us: i64) -> bool {
-        let held = || self.by_principal.values().filter_map(BTreeSet::first).min().cloned();
-        let is_over = |(used, _): &(i64, String)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US;
-        let free = self.released.first().cloned().or_else(|| held().filter(is_over));
-        free.map(|(_, name)| self.forget(&name)).is_some()
+        let held = || self.by_principal.values().filter_map(BTreeSet::first).min().copied();
+        let is_over =
+            |(used, _): &(i64, NameReading)| now_unix_us.saturating_sub(*used) > NAME_HOLD_US;
+        let free = self.released.first().copied().or_else(|| held().filter(is_over));
+        free.map(|(_, reading)| self.forget(reading)).is_some()
+    }
+}
+
+impl NameHolder {
+    /// Whether its principal no longer holds the name, unless it speaks under it right now.
+    fn is_over(&self, now_unix_us: i64) -> bool {
+        self.is_released || now_unix_us.saturating_sub(self.used_unix_us) > NAME_HOLD_US
+    }
+}
+
+impl NameKind {
+    /// The name as it is stored.
+    fn stored_form(self, name: &str) -> String {
+        match self {
+            NameKind::AgentId => name.to_owned(),
+            NameKind::Spoken => format!("{SPOKEN_MARK}{name}"),
+        }
     }
 }
 
@@ -250,8 +343,12 @@ mod tests {
 
     const DAY_US: i64 = 24 * 3600 * 1_000_000;
 
+    fn read(name: &str) -> ReadName<'_> {
+        ReadName { name, reading: NameReading::of(name) }
+    }
+
     fn use_name(holders: &mut NameHolders, principal: PrincipalNumber, unix_us: i64) -> NameUse {
-        holders.use_name(("photos", NameClaim::OrFree), principal, unix_us, |_, _| false)
+        holders.use_name((read("photos"), NameClaim::OrFree), principal, unix_us, |_, _| false)
     }
 
     #[test]
@@ -265,15 +362,15 @@ mod tests {
             NameUse::Taken,
             "used two days ago"
         );
-        assert_eq!(holders.take_unannounced("photos"), None);
+        assert_eq!(holders.take_unannounced(NameReading::of("photos")), None);
         assert_eq!(use_name(&mut holders, PrincipalNumber(2), 14 * DAY_US), NameUse::Held);
         assert_eq!(use_name(&mut holders, PrincipalNumber(2), 15 * DAY_US), NameUse::Held);
         assert_eq!(
-            holders.take_unannounced("photos"),
+            holders.take_unannounced(NameReading::of("photos")),
             Some(PrincipalNumber(1)),
             "it is never silent"
         );
-        assert_eq!(holders.take_unannounced("photos"), None, "and told once");
+        assert_eq!(holders.take_unannounced(NameReading::of("photos")), None, "and told once");
         assert_eq!(use_name(&mut holders, PrincipalNumber(1), 15 * DAY_US), NameUse::Taken);
     }
 
@@ -282,18 +379,18 @@ mod tests {
         let mut holders = NameHolders::default();
         use_name(&mut holders, PrincipalNumber(1), 0);
         let in_use = |_: &str, holder| holder == PrincipalNumber(1);
-        let claim = ("photos", NameClaim::OrFree);
+        let claim = (read("photos"), NameClaim::OrFree);
         assert_eq!(
             holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, in_use),
             NameUse::Taken
         );
-        let claim = ("photos", NameClaim::Bound);
+        let claim = (read("photos"), NameClaim::Bound);
         assert_eq!(
             holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, in_use),
             NameUse::Held
         );
         assert_eq!(
-            holders.take_unannounced("photos"),
+            holders.take_unannounced(NameReading::of("photos")),
             Some(PrincipalNumber(1)),
             "unless it is bound to another"
         );
@@ -303,7 +400,7 @@ mod tests {
     fn a_free_name_is_not_taken_over_without_a_session_in_which_everyone_hears_of_it() {
         let mut holders = NameHolders::default();
         use_name(&mut holders, PrincipalNumber(1), 0);
-        let claim = ("photos", NameClaim::OwnOrNew);
+        let claim = (read("photos"), NameClaim::OwnOrNew);
         assert_eq!(
             holders.use_name(claim, PrincipalNumber(2), 100 * DAY_US, |_, _| false),
             NameUse::Taken
@@ -317,8 +414,12 @@ mod tests {
         for number in 0..5000 {
             let name = format!("bot{number}");
             let in_use = |name: &str, _| name == "bot1";
-            let used =
-                holders.use_name((&name, NameClaim::OrFree), PrincipalNumber(2), number, in_use);
+            let used = holders.use_name(
+                (read(&name), NameClaim::OrFree),
+                PrincipalNumber(2),
+                number,
+                in_use,
+            );
             assert_eq!(used, NameUse::Held);
         }
         assert_eq!(holders.by_principal[&PrincipalNumber(2)].len(), MAX_NAMES_OF_PRINCIPAL);
@@ -326,8 +427,8 @@ mod tests {
         let mut take = |name| {
             let in_use = |name: &str, _| name == "bot1";
             let used =
-                holders.use_name((name, NameClaim::OrFree), PrincipalNumber(3), 5000, in_use);
-            (used, holders.take_unannounced(name))
+                holders.use_name((read(name), NameClaim::OrFree), PrincipalNumber(3), 5000, in_use);
+            (used, holders.take_unannounced(NameReading::of(name)))
         };
         assert_eq!(
             take("bot0"),
@@ -344,21 +445,21 @@ mod tests {
         for number in 0..65_536_i64 {
             let name = format!("bot{number}");
             let principal = PrincipalNumber(number.unsigned_abs() % 128);
-            holders.use_name((&name, NameClaim::OrFree), principal, number, |_, _| false);
+            holders.use_name((read(&name), NameClaim::OrFree), principal, number, |_, _| false);
         }
         let in_use = |_: &str, _| true;
-        let claim = ("one", NameClaim::OrFree);
+        let claim = (read("one"), NameClaim::OrFree);
         let used = holders.use_name(claim, PrincipalNumber(999), 70_000, in_use);
-        assert_eq!((used, holders.by_name.len()), (NameUse::TooMany, MAX_NAMES), "all are used");
-        let claim = ("bot0", NameClaim::OrFree);
+        assert_eq!((used, holders.by_reading.len()), (NameUse::TooMany, MAX_NAMES), "all are used");
+        let claim = (read("bot0"), NameClaim::OrFree);
         holders.use_name(claim, PrincipalNumber(0), 2_000_000, |_, _| false);
         let used = holders.use_name(
-            ("one", NameClaim::OrFree),
+            (read("one"), NameClaim::OrFree),
             PrincipalNumber(999),
             NAME_HOLD_US + 2,
             |_, _| false,
         );
-        assert_eq!((used, holders.by_name.len()), (NameUse::Held, MAX_NAMES));
+        assert_eq!((used, holders.by_reading.len()), (NameUse::Held, MAX_NAMES));
         assert_eq!(
             (holders.holder("bot0"), holders.holder("bot1")),
             (Some(PrincipalNumber(0)), None)
@@ -368,9 +469,12 @@ mod tests {
     #[test]
     fn a_principal_with_few_names_gets_one_from_the_principal_with_the_most() {
         let mut holders = NameHolders::default();
+        let mut now_unix_us = 0;
         let mut use_name = |name: &str, principal: u64| {
-            let claim = (name, NameClaim::OrFree);
-            holders.use_name(claim, PrincipalNumber(principal), 5, |name, _| name == "bot0")
+            let claim = (read(name), NameClaim::OrFree);
+            now_unix_us += 1;
+            let in_use = |name: &str, _| name == "bot0";
+            holders.use_name(claim, PrincipalNumber(principal), now_unix_us, in_use)
         };
         for number in 0..MAX_NAMES {
             // One has half a share more than all others.
@@ -378,7 +482,7 @@ mod tests {
             assert_eq!(use_name(&format!("bot{number}"), principal), NameUse::Held);
         }
         assert_eq!(use_name("mine", 999), NameUse::Held);
-        assert_eq!(holders.by_name.len(), MAX_NAMES);
+        assert_eq!(holders.by_reading.len(), MAX_NAMES);
         assert_eq!(holders.by_principal[&PrincipalNumber(1)].len(), 1023);
         assert_eq!(holders.holder("bot0"), Some(PrincipalNumber(1)), "it is in use");
         let gone = holders.take_changes().into_iter().filter(|change| {
@@ -409,21 +513,21 @@ mod tests {
         use_name(&mut holders, PrincipalNumber(1), STORED_EVERY_US - 1);
         let changes = holders.take_changes();
         assert_eq!(changes.len(), 1, "not every use is stored");
-        let mut after = NameHolders::recovered(&stored(changes));
+        let mut after = NameHolders::recovered(NameKind::AgentId, &stored(changes));
         let week = 7 * DAY_US;
         let used = use_name(&mut after, PrincipalNumber(2), STORED_EVERY_US - 1 + week);
         assert_eq!(used, NameUse::Taken, "it is held for a week after its last use");
         let used = use_name(&mut after, PrincipalNumber(2), STORED_EVERY_US + 1 + week);
         assert_eq!(used, NameUse::Held);
         let mut changes = after.take_changes();
-        let mut again = NameHolders::recovered(&stored(changes.clone()));
+        let mut again = NameHolders::recovered(NameKind::AgentId, &stored(changes.clone()));
         assert_eq!(
-            again.take_unannounced("photos"),
+            again.take_unannounced(NameReading::of("photos")),
             Some(PrincipalNumber(1)),
             "it is never silent"
         );
         changes.extend(again.take_changes());
-        let mut last = NameHolders::recovered(&stored(changes));
-        assert_eq!(last.take_unannounced("photos"), None, "and told once");
+        let mut last = NameHolders::recovered(NameKind::AgentId, &stored(changes));
+        assert_eq!(last.take_unannounced(NameReading::of("photos")), None, "and told once");
     }
 }

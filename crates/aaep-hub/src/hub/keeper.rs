@@ -20,7 +20,7 @@ use crate::store::{CommitError, Store, StoreChange};
 pub(super) const MAX_WAITING_BATCHES: usize = 256;
 
 /// How many changes from several batches are stored at once. A single batch may contain more.
-const MAX_TOGETHER: usize = MAX_CHANGES / 4;
+const MAX_TOGETHER: usize = MAX_CHANGES / 6;
 
 /// How long to wait before a failed commit is retried.
 const RETRY: Duration = Duration::from_secs(1);

@@ -37,6 +37,7 @@ use super::status::HubStatus;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
 use crate::bounds::MAX_CHANGES;
+use crate::name_reading::{CachedReadings, NameReading};
 use crate::store::{Reader, StoreChange, StoredTime};
 
 /// How many requests may wait for the owner. Beyond that, the caller waits.
@@ -48,7 +49,7 @@ const MAX_PER_TURN: usize = 256;
 /// How many changes one turn collects before its batch is handed over. One input adds at most as many changes
 /// as there may be subscriptions, and a few times as many as there may be open asks, so that all changes of a
 /// turn fit into one commit.
-const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 4;
+const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 6;
 
 /// How long to wait before a batch that the keeper had no room for is offered again.
 const HAND_OVER_RETRY: Duration = Duration::from_millis(100);
@@ -97,6 +98,12 @@ pub(super) struct EngineOwner {
     pub(super) former_agents: HashMap<u64, String>,
     /// Which principal speaks under which name.
     pub(super) holders: NameHolders,
+    /// Which principal people hear under which name.
+    pub(super) spoken: NameHolders,
+    /// How the names that were used lately read.
+    pub(super) readings: CachedReadings,
+    /// How the names of the hub itself read.
+    pub(super) own_readings: Vec<NameReading>,
     /// Which local programs may answer, and which names are bound to which principals.
     pub(super) roster: Arc<Roster>,
     pub(super) principals: PrincipalNumbers,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use aaep::extension::{Accepts, Delivery};
-use aaep::{Message, SessionId};
+use aaep::{Message, Producer, SessionId};
 use aaep_engine::{AgentTags, Engine, PrincipalNumber};
 use aaep_transport::wire::ConnectionKey;
 use serde::Serialize;
@@ -69,6 +69,8 @@ struct AgentPost {
     /// Decides which principals may hear and instruct the agent.
     tags: AgentTags,
     accepts: Vec<Accepts>,
+    /// The name that people hear, if it is not the one that the agent gave.
+    told_name: Option<String>,
     /// The number of the last instruction.
     last: u64,
     waiting: VecDeque<WaitingInstruction>,
@@ -202,16 +204,27 @@ impl EngineOwner {
         if self.speak_as(who, principal, (agent_id, NameClaim::OwnOrNew)).is_err() {
             return false;
         }
+        let told_name = self.told_name(who, principal, &Producer::new(agent_id));
         if let Some(post) = self.posts.0.get_mut(agent_id).filter(|it| it.principal == principal) {
             post.accepts = accepts;
+            post.told_name = told_name;
             post.seen_us = now_us;
             post.connection = connection.or(post.connection);
         } else {
             let waiting = VecDeque::new();
             let (last, poller, seen_us) = (0, None, now_us);
             let tags = who.agent_tags(agent_id);
-            let post =
-                AgentPost { principal, tags, accepts, last, waiting, connection, poller, seen_us };
+            let post = AgentPost {
+                principal,
+                tags,
+                accepts,
+                told_name,
+                last,
+                waiting,
+                connection,
+                poller,
+                seen_us,
+            };
             self.posts.0.insert(agent_id.to_owned(), post);
         }
         if let Some(connection) = connection {
@@ -253,6 +266,7 @@ impl EngineOwner {
             let sessions: Vec<SessionId> = own.map(|(id, _)| id.clone()).collect();
             let speakers = sessions.iter().filter_map(|id| self.engine.speaker(id, agent_id));
             let agent_name = speakers.last().and_then(|it| it.agent_name.clone());
+            let agent_name = agent_name.or_else(|| post.told_name.clone());
             let (agent_id, accepts) = (agent_id.clone(), post.accepts.clone());
             Agent { agent_id, agent_name, accepts, sessions }
         });

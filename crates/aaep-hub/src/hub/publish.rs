@@ -169,7 +169,8 @@ impl EngineOwner {
         if let Some(before) = self.engine.published(&event_id) {
             let whose = self.engine.principal_of(&before.envelope.session_id);
             let is_own = whose == Some(principal);
-            return if is_own { repeat(before, &event, &left_out) } else { Err(foreign()) };
+            let asked_again = || as_heard_before(event.clone(), before, (who, principal));
+            return if is_own { repeat(before, &asked_again(), &left_out) } else { Err(foreign()) };
         }
         let whose = self.engine.principal_of(&session_id);
         if whose.is_some_and(|whose| whose != principal) {
@@ -181,6 +182,7 @@ impl EngineOwner {
             whose.is_none() || (!is_new && self.engine.may_have_dropped(&session_id, &event_id));
         if may_be_stored && let Some(before) = self.stored_before(principal, &published) {
             let before = before.map_err(|()| foreign())?;
+            let event = as_heard_before(event, &before, (who, principal));
             return repeat(&before, &event, &left_out);
         }
         let agent_id = event.envelope.producer.agent_id.clone();
@@ -201,7 +203,11 @@ impl EngineOwner {
         if !is_end && !self.running_bytes.has_room(principal) {
             return Err(Refused::RunningBytes);
         }
-        let event = with_hub_fields(event, who, original);
+        let given = event.envelope.producer.clone();
+        let mut event = with_hub_fields(event, who, original);
+        if let Some(told) = self.told_name(who, principal, &given) {
+            event.envelope.producer.agent_name = Some(told);
+        }
         // A session keeps the tags with which it began.
         let is_start = matches!(event.payload, Payload::SessionStarted(_));
         let begun = self.engine.tags_of(&session_id).filter(|_| !is_start).cloned();
@@ -215,7 +221,7 @@ impl EngineOwner {
         };
         // A rule must not answer the new holder of a name before the takeover has been announced.
         if whose.is_some() {
-            self.announce_takeover(&session_id, &agent_id, principal);
+            self.announce_takeover(&session_id, &given, principal);
         }
         let input = EngineInput::Publish { principal, tags, event };
         for answer in self.handle(input, None) {
@@ -224,7 +230,7 @@ impl EngineOwner {
             }
         }
         self.batch.changes.extend(about);
-        self.announce_takeover(&session_id, &agent_id, principal);
+        self.announce_takeover(&session_id, &given, principal);
         Ok(published)
     }
 
@@ -281,6 +287,23 @@ fn with_hub_fields(
     if publisher.is_some() || original.is_some() {
         let said = Delivery::of(&event).unwrap_or_default();
         Delivery { publisher, original: original.map(|it| *it), ..said }.put_on(&mut event);
+    }
+    event
+}
+
+/// The event with the name under which people heard the one that came before, if the hub made that from the name that
+/// the agent gives.
+fn as_heard_before(
+    mut event: Box<Event>,
+    before: &Event,
+    (who, principal): (&Principal, PrincipalNumber),
+) -> Box<Event> {
+    let producer = &mut event.envelope.producer;
+    let heard = &before.envelope.producer.agent_name;
+    let given = producer.agent_name.as_ref().unwrap_or(&producer.agent_id);
+    let forms = EngineOwner::forms_of_name(who, principal, given);
+    if heard.as_ref().is_some_and(|heard| forms.contains(heard)) {
+        producer.agent_name.clone_from(heard);
     }
     event
 }

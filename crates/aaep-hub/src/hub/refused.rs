@@ -124,7 +124,7 @@ impl fmt::Display for Refused {
             }
             Refused::Rules { refusal, .. } => rule(refusal, f),
             Refused::NameTaken => {
-                f.write_str("Another principal holds this name, or did within the last week, or it is the hub's own. Choose another one.")
+                f.write_str("Another principal holds this name or one that reads like it, or did within the last week, or it reads like the hub's own. Choose another one.")
             }
             Refused::NameNotYours => f.write_str(
                 "Your credential may not speak under this agent_id. Use a name that it is bound to; aaep tokens list shows them.",

@@ -1,21 +1,22 @@
-//! Which principals may speak under a name, and what happens when a name changes hands (ruling 36).
+//! Which principals may speak under a name, under which name people hear them, and what happens when a name changes
+//! hands (ruling 36).
 
-use aaep::SessionId;
+use aaep::{Producer, SessionId};
 use aaep_engine::EngineInput;
 use aaep_engine::PrincipalNumber;
-use aaep_transport::local::HUB_NAME;
 
-use super::holders::{NameClaim, NameUse};
+use super::holders::{NameClaim, NameUse, ReadName};
 use super::owner::EngineOwner;
 use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
+use crate::name_reading::{AgentReading, NameReading, told_apart, told_principal};
 use crate::store::StoreChange;
 
 impl EngineOwner {
-    /// Lets a principal speak under a name: from now on it holds the name, unless another principal does.
-    /// `claim` says what it may do with a name that nobody holds any more.
+    /// Lets a principal speak under a name: from now on it holds the name, unless another principal holds one that
+    /// reads like it. `claim` says what it may do with a name that nobody holds any more.
     pub(super) fn speak_as(
         &mut self,
         who: &Principal,
@@ -25,27 +26,29 @@ impl EngineOwner {
         if agent_id.len() > MAX_AGENT_ID_BYTES {
             return Err(Refused::NameTooLong);
         }
-        // Two names that read the same must not belong to two principals (ruling 36).
+        // Rules and lists name agents exactly.
         if !aaep_engine::is_normal_text(agent_id) {
             return Err(Refused::NameNotComposed);
         }
-        if self.reads_like_the_hub(agent_id) {
+        let reading = self.readings.of(agent_id).whole;
+        if self.own_readings.contains(&reading) {
             return Err(Refused::NameTaken);
         }
         if who.speaks_as.as_ref().is_some_and(|names| !names.contains(agent_id)) {
             return Err(Refused::NameNotYours);
         }
-        if self.roster.is_bound_to_others(agent_id, &who.id) {
+        if self.roster.is_bound_to_others(reading, &who.id) {
             return Err(Refused::NameTaken);
         }
-        let is_bound = self.roster.is_bound_to(agent_id, &who.id);
+        let is_bound = self.roster.is_bound_to(reading, &who.id);
         let claim = if is_bound { NameClaim::Bound } else { claim };
         let now = self.clock.now();
         let (engine, posts) = (&self.engine, &self.posts);
         let is_in_use = |name: &str, holder: PrincipalNumber| {
             engine.speaks_as(holder, name) || posts.is_present(name, holder, now.monotonic_us)
         };
-        let used = self.holders.use_name((agent_id, claim), principal, now.unix_us, is_in_use);
+        let name = ReadName { name: agent_id, reading };
+        let used = self.holders.use_name((name, claim), principal, now.unix_us, is_in_use);
         self.batch.changes.extend(self.holders.take_changes());
         match used {
             NameUse::Held => Ok(()),
@@ -55,27 +58,113 @@ impl EngineOwner {
     }
 
     /// Whether a name reads like the hub's own: people would take the words of an agent for those of the hub.
-    /// Only letters and digits count, small and capital ones alike.
-    pub(super) fn reads_like_the_hub(&self, name: &str) -> bool {
-        let bare = |text: &str| -> String {
-            text.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-        };
-        let name = bare(name);
-        let own = self.engine.own_producer();
-        let own = [Some(&own.agent_id), own.agent_name.as_ref()];
-        own.into_iter().flatten().chain([&HUB_NAME.to_owned()]).any(|it| bare(it) == name)
+    pub(super) fn reads_like_the_hub(&mut self, name: &str) -> bool {
+        let AgentReading { whole, told, .. } = self.readings.of(name);
+        self.own_readings.contains(&whole) || self.own_readings.contains(&told)
     }
 
-    /// If a name changed hands, announces that to all subscribers of the session and writes it to the audit
-    /// log.
+    /// The name under which people hear an agent, if it is not the one that the agent gives: the hub adds the
+    /// principal to a name that reads like one of another principal. The first one keeps the plain name, whichever
+    /// people hear it: what they may hear can change at any time.
+    pub(super) fn told_name(
+        &mut self,
+        who: &Principal,
+        principal: PrincipalNumber,
+        producer: &Producer,
+    ) -> Option<String> {
+        let given = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
+        let reading = self.readings.of(given);
+        if self.may_be_heard_as(who, principal, &reading) {
+            return None;
+        }
+        let words = who.in_words();
+        let plain = told_principal(&words, None);
+        let claim = (&*plain, NameReading::of(&plain), NameClaim::OwnOrNew);
+        let is_its_own = self.use_spoken(principal, claim);
+        let principal_name =
+            if is_its_own { plain } else { told_principal(&words, Some(principal.0)) };
+        Some(told_apart(given, &principal_name))
+    }
+
+    /// Every form in which people may have heard this name of a principal.
+    pub(super) fn forms_of_name(
+        who: &Principal,
+        principal: PrincipalNumber,
+        name: &str,
+    ) -> [String; 2] {
+        let words = who.in_words();
+        [None, Some(principal.0)].map(|number| told_apart(name, &told_principal(&words, number)))
+    }
+
+    /// Whether people may hear a principal under a name as it is.
+    fn may_be_heard_as(
+        &mut self,
+        who: &Principal,
+        principal: PrincipalNumber,
+        reading: &AgentReading,
+    ) -> bool {
+        let AgentReading { whole, told, told_name, names_a_principal } = reading;
+        let readings = [*whole, *told];
+        if *names_a_principal
+            || readings.iter().any(|it| self.roster.is_bound_to_others(*it, &who.id))
+        {
+            return false;
+        }
+        let now_unix_us = self.clock.now().unix_us;
+        let is_id_of_another =
+            || readings.iter().any(|it| self.holders.is_of_another(*it, principal, now_unix_us));
+        if !self.spoken.is_of(*told, principal) && is_id_of_another() {
+            return false;
+        }
+        let is_bound = readings.iter().any(|it| self.roster.is_bound_to(*it, &who.id));
+        let claim = if is_bound { NameClaim::Bound } else { NameClaim::OrFree };
+        self.use_spoken(principal, (told_name, *told, claim))
+    }
+
+    /// Uses a name that people hear. Returns whether the principal holds it.
+    fn use_spoken(
+        &mut self,
+        principal: PrincipalNumber,
+        (name, reading, claim): (&str, NameReading, NameClaim),
+    ) -> bool {
+        let claim = (ReadName { name, reading }, claim);
+        let now_unix_us = self.clock.now().unix_us;
+        let used = self.spoken.use_name(claim, principal, now_unix_us, |_, _| false);
+        self.batch.changes.extend(self.spoken.take_changes());
+        used == NameUse::Held
+    }
+
+    /// If the name of an agent, or the one that people hear, changed hands, announces that to all subscribers of the
+    /// session and writes it to the audit log.
     pub(super) fn announce_takeover(
         &mut self,
         session_id: &SessionId,
-        agent_id: &str,
+        producer: &Producer,
         to: PrincipalNumber,
     ) {
-        let Some(from) = self.holders.take_unannounced(agent_id) else { return };
+        let given = producer.agent_name.as_ref().unwrap_or(&producer.agent_id);
+        let spoken = self.readings.of(given);
+        let from_spoken = self.spoken.take_unannounced(spoken.told);
+        let id = self.readings.of(&producer.agent_id).whole;
+        let from = self.holders.take_unannounced(id);
         self.batch.changes.extend(self.holders.take_changes());
+        self.batch.changes.extend(self.spoken.take_changes());
+        // The same agent in other hands is announced once.
+        let from_spoken = from_spoken.filter(|before| from != Some(*before));
+        if let Some(from) = from {
+            self.announce_holder(session_id, &producer.agent_id, (from, to));
+        }
+        if let Some(from) = from_spoken {
+            self.announce_holder(session_id, &spoken.told_name, (from, to));
+        }
+    }
+
+    fn announce_holder(
+        &mut self,
+        session_id: &SessionId,
+        held: &str,
+        (from, to): (PrincipalNumber, PrincipalNumber),
+    ) {
         let name = |number| self.principals.name(number).unwrap_or("unknown").to_owned();
         let (from, to) = (name(from), name(to));
         let entry = Entry {
@@ -89,8 +178,8 @@ impl EngineOwner {
         };
         self.batch.changes.push(StoreChange::Audit(entry));
         let words = format!(
-            "Another program speaks as {agent_id} now: {to}. Before, it was {from}. \
-             Rules and answers for {agent_id} may not be meant for it."
+            "Another program speaks as {held} now: {to}. Before, it was {from}. \
+             Rules and answers for {held} may not be meant for it."
         );
         let input = EngineInput::Announce { session_id: session_id.clone(), words };
         self.handle(input, None);

@@ -3,7 +3,7 @@
 //!
 //! Refusals are logged with their reason, a few lines a minute at most, and the rest are counted; the sender
 //! sees no more than [`AccessError::public_message`]. If a source sends many wrong credentials, its
-//! credentials are checked less and less often, except one that was good lately.
+//! credentials are checked a few at a time, except one that was good lately.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use aaep_engine::Now;
 use http::header::{AUTHORIZATION, ORIGIN, REFERRER_POLICY};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use hyper::body::Incoming;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::answer::{self, HttpResponse};
 use super::programs::{ConnectionEnds, ProgramFinder};
@@ -210,15 +210,22 @@ pub(crate) enum CheckedRequest {
 pub(crate) struct RequestChecks {
     access: Arc<Access>,
     penalties: CredentialPenalties,
+    /// For credentials from sources that send wrong ones: first come, first served.
+    turns: Semaphore,
     lines: LineLimit,
     programs: ProgramFinder,
 }
+
+/// How many credentials from sources that send wrong ones are checked at a time. More than one, because the check of a
+/// JWT may wait for the keys of its issuer.
+const MAX_TURNS: usize = 4;
 
 impl RequestChecks {
     pub(crate) fn new(access: Arc<Access>) -> Self {
         RequestChecks {
             access,
             penalties: CredentialPenalties::default(),
+            turns: Semaphore::new(MAX_TURNS),
             lines: LineLimit::new(),
             programs: ProgramFinder::default(),
         }
@@ -314,8 +321,9 @@ impl RequestChecks {
         }
     }
 
-    /// Finds the principal that sent a request. If its source sends many wrong credentials, most are not
-    /// even checked.
+    /// Finds the principal that sent a request. If its source sends many wrong credentials, this one waits for its turn:
+    /// all programs of this machine, or all behind one proxy, are one source, and a guess of one of them must not keep
+    /// out a good credential of another. A wrong one is refused without saying that it is wrong.
     pub(super) async fn authenticate(
         &self,
         peer: &Peer,
@@ -327,10 +335,21 @@ impl RequestChecks {
         let Some(credential) = self.access.guessable_credential(peer, headers, uri) else {
             return self.check_credential(peer, headers, uri, now).await;
         };
-        let check = self.penalties.begin_check(&peer.address, credential, now_us);
-        let check = check.map_err(|TooManyFailures { retry_after }| {
-            AccessError::TooManyFailures { retry_after_seconds: retry_after.as_secs().max(1) }
-        })?;
+        let check = match self.penalties.begin_check(&peer.address, credential, now_us) {
+            Ok(check) => check,
+            Err(TooManyFailures { retry_after }) => {
+                // This fails only if the semaphore was closed, which nobody does.
+                let _turn = self.turns.acquire().await;
+                let authenticated = self.check_credential(peer, headers, uri, now).await;
+                if authenticated.is_ok() {
+                    self.penalties.note_good(credential, now_us);
+                }
+                let retry_after_seconds = retry_after.as_secs().max(1);
+                let refused = AccessError::TooManyFailures { retry_after_seconds };
+                return authenticated
+                    .map_err(|error| if error.is_wrong_credential() { refused } else { error });
+            }
+        };
         let authenticated = self.check_credential(peer, headers, uri, now).await;
         match &authenticated {
             Ok(_) => check.succeed(now_us),

@@ -246,6 +246,32 @@ async fn names_of_every_length() {
     hub_in(folder.path()).stop().await;
 }
 
+/// Each name is new to the hub, also as one that people hear, and pushes another one out.
+#[tokio::test]
+async fn more_names_than_a_commit_holds_or_a_principal_are_answered_in_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::builder().guard(unlimited()).store(folder.path()).start().expect("a hub");
+    let owners = (0..64).map(|it| format!("owner {it}"));
+    let many = Principal::new("token:many", "many", aaep_hub::access::Scopes::ALL).owned_by(owners);
+    for round in 0..2 {
+        let event = |it: usize| {
+            let mut event = started(&format!("sess_n{it}"));
+            let name = format!("agent {it} of {round}");
+            event["producer"] = json!({ "agent_id": name, "agent_name": format!("The {name}") });
+            event
+        };
+        let events = (0..4096).map(event).collect();
+        let outcomes = hub.publish(&many, events, None).await.expect("in time");
+        let is_refused_for_its_name =
+            |it: &Result<_, Refused>| it.as_ref().is_err_and(|it| it.code() == "name_taken");
+        assert!(!outcomes.iter().any(is_refused_for_its_name));
+        assert_works(&hub, "many names").await;
+    }
+    hub.stop().await;
+    drop(hub);
+    hub_in(folder.path()).stop().await;
+}
+
 #[tokio::test]
 async fn terms_that_grow_with_every_change_are_refused_before_they_are_too_long() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,6 +5,7 @@ mod asks;
 mod backup;
 mod bounds;
 mod legacy;
+mod names;
 mod older;
 mod own_ids;
 mod restart;

@@ -230,6 +230,26 @@ fn a_bound_name_is_its_tokens_alone_from_the_beginning() {
     assert_eq!(publish(&hub, &bound, &named(started("sess_3"), "payroll")).status, 200);
 }
 
+/// Before the bound token has said anything.
+#[test]
+fn nobody_else_gets_or_is_heard_under_a_name_that_reads_like_a_bound_one() {
+    let hub = hub();
+    let me = person(&hub);
+    let bound = token_for(&hub, "me", &[Scope::Publish], &["payroll"]);
+    for name in ["Payroll", "payro11", "p\u{430}yroll", "pay-roll"] {
+        publish(&hub, "", &named(started("sess_1"), name)).refuses(409, "name_taken");
+    }
+    let mut stream = hub.stream(&me, &hub.subscribe(&me));
+    let mut posing = started("sess_2");
+    posing["producer"]["agent_name"] = "P\u{430}yroll".into();
+    assert_eq!(publish(&hub, "", &posing).status, 200);
+    let heard = stream.event_of("aaep:agent.session.started");
+    assert_eq!(heard["producer"]["agent_name"], "P\u{430}yroll (local program)");
+    assert_eq!(publish(&hub, &bound, &named(started("sess_3"), "payroll")).status, 200);
+    let heard = stream.event_of("aaep:agent.session.started");
+    assert_eq!(heard["producer"], json!({ "agent_id": "payroll" }), "it keeps its name");
+}
+
 #[test]
 fn a_token_bound_to_a_name_has_it_at_once_and_everyone_hears_of_it_before_anything_else() {
     let hub = hub();

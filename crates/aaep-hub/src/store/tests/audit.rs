@@ -214,3 +214,25 @@ fn zeros_behind_the_last_synced_line_are_written_again_from_the_store() {
     std::fs::write(path, bytes).expect("written");
     assert!(matches!(open_error(copy.path()), OpenError::AuditBroken { .. }));
 }
+
+#[test]
+fn a_log_that_is_gone_after_a_kill_is_written_again_and_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, recovered) = open(folder.path());
+    assert_eq!(recovered.notes, Vec::<String>::new(), "a new store never had one");
+    store.commit(&[event(0, "a"), entry("a", None), entry("a", Some("words"))]).expect("stored");
+    let copy = zeroed(folder.path(), 0, 0);
+    let path = copy.path().join("audit.jsonl");
+    let whole = std::fs::read(&path).expect("bytes");
+    std::fs::remove_file(&path).expect("removed");
+    let (store, recovered) = open(copy.path());
+    assert_eq!(recovered.notes.len(), 1, "{:?}", recovered.notes);
+    assert!(recovered.notes[0].contains("2 entries"), "{:?}", recovered.notes);
+    let last = show(&store.reader()).last().expect("entries").expect("shown").line;
+    assert_eq!((last.seq, last.kind.as_str()), (3, "start_repaired"));
+    assert_eq!(last.outcome, recovered.notes[0]);
+    drop(store);
+    assert!(std::fs::read(&path).expect("bytes").starts_with(&whole));
+    assert_eq!(verify(&path).expect("the chain holds").entries, 3);
+    assert_eq!(open(copy.path()).1.notes, Vec::<String>::new(), "it is said once");
+}
