@@ -101,7 +101,7 @@ impl ArchiveFlags {
         let request = HubRequest { method: "GET", path: "/healthz", body: None, timeout: TIMEOUT };
         match client.send(&request) {
             Err(error @ NoAnswer::NotReached(_)) => {
-                let folder = crate::serve::state_folder()?;
+                let folder = crate::folders::state_folder()?;
                 if !Store::is_in(&folder) {
                     return Err(agent::not_answered(&client, &error));
                 }
@@ -123,7 +123,7 @@ impl ArchiveFlags {
             Ok(answer) if answer.is_success() => Ok(archive),
             Ok(answer) => Err(agent::refused(&client, &answer)),
             Err(NoAnswer::NotReached(error)) => {
-                let folder = crate::serve::state_folder()?;
+                let folder = crate::folders::state_folder()?;
                 if Store::is_in(&folder) {
                     return SessionArchive::in_folder(folder);
                 }

@@ -1,6 +1,6 @@
 //! `aaep config`: shows, edits and checks the person's settings.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::console::{CommandFailure, name_of, reason};
 use crate::english::{configuring, keeping};
+use crate::folders::make_folder_of;
 use crate::keys::tell;
 use crate::settings::keys::{KEYS, SettingKey, SettingValue, template};
 use crate::settings::rules::{AnswerRule, RuleAnswer};
@@ -143,13 +144,7 @@ fn edit() -> Result<ExitCode, CommandFailure> {
 fn begin(path: &PathBuf) -> Result<(), CommandFailure> {
     let failed =
         |error: &io::Error| CommandFailure::of_file("write", path, error, keeping::LOOK_AT_RIGHTS);
-    if let Some(folder) = path.parent() {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(|error| failed(&error))?;
-    }
+    make_folder_of(path).map_err(|error| failed(&error))?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

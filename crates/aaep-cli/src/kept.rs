@@ -2,7 +2,7 @@
 //!
 //! A file that is broken, or that somebody else could have written, is set aside with a message and never trusted.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::console::{self, CommandFailure, name_of};
 use crate::english::keeping;
-use crate::serve::state_folder;
+use crate::folders::{make_folder_of, state_folder};
 
 /// The largest file that is read. Our own files are far smaller.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -122,9 +122,7 @@ impl<T: KeptState> KeptFile<T> {
 
 /// Opens a file that exists only to be locked, and creates it if it is missing.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        make_folder(folder)?;
-    }
+    make_folder_of(path)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -143,13 +141,4 @@ fn is_own(found: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_own(found: &fs::Metadata) -> bool {
     found.is_file()
-}
-
-/// Creates the folder for its owner only. An existing folder stays unchanged.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

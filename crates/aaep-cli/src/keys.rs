@@ -2,7 +2,6 @@
 //!
 //! No private key is ever printed.
 
-use std::env;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +13,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::console::{CommandFailure, name_of};
-use crate::english::{failures, signing};
+use crate::english::signing;
+use crate::folders::data_folder;
 
 const EXIT_CODES: &str = "\
 For example, to publish the keys: aaep keys list --jwks
@@ -82,7 +82,7 @@ impl KeysFolderFlag {
     pub(crate) fn open(&self) -> Result<KeyRing, CommandFailure> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
-            None => own_folder("--folder")?.join("keys"),
+            None => data_folder("--folder")?.join("keys"),
         };
         KeyRing::open(&folder).map_err(|error| failure(&error))
     }
@@ -181,17 +181,6 @@ const fn state_name(state: KeyState) -> &'static str {
 /// Turns an error of the key ring into a failure. Its message already contains the next step.
 pub(crate) fn failure(error: &KeyRingError) -> CommandFailure {
     CommandFailure::new(error.to_string(), signing::MORE_HELP)
-}
-
-/// This program's folder in the user's data. `option` is the flag to name if there is no home folder.
-pub(crate) fn own_folder(option: &str) -> Result<PathBuf, CommandFailure> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_DATA_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| home.join(".local/share")))
-        .or_else(|| set("LOCALAPPDATA"))
-        .map(|data| data.join("aaep"))
-        .ok_or_else(|| failures::no_home_folder(option).into())
 }
 
 /// The time by this computer's clock.

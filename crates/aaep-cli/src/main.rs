@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 mod emit;
 mod english;
+mod folders;
 mod hook;
 mod http;
 mod hubs;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use aaep_hub::access::{PERSON_KEY_FILE, PersonKey, read_person_key};
 use aaep_transport::link::Target;
 
-use crate::tokens::configuration_folder;
+use crate::folders::configuration_folder;
 
 /// The key file: as `AAEP_PERSON_KEY` says, next to the tokens file, or in the configuration folder.
 fn key_file() -> Option<PathBuf> {

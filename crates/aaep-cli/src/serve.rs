@@ -5,7 +5,6 @@
 
 mod sockets;
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,10 +20,10 @@ use tokio::task::JoinHandle;
 
 use crate::console::{COULD_NOT, CommandFailure, complain, say};
 use crate::english::failures;
-use crate::keys::{own_folder, tell};
+use crate::folders::{configuration_folder, data_folder, state_folder};
+use crate::keys::tell;
 use crate::log::{LogFlags, start_log};
 use crate::stop::StopSignals;
-use crate::tokens::configuration_folder;
 
 const EXIT_CODES: &str = "\
 For example, on another port: aaep serve --bind 127.0.0.1:7200
@@ -212,7 +211,7 @@ fn options(arguments: &ServeOptions) -> Result<DaemonOptions, CommandFailure> {
     };
     let keys = match chosen(&arguments.keys, &config.hub.keys) {
         Some(folder) => folder,
-        None => own_folder("--keys")?.join("keys"),
+        None => data_folder("--keys")?.join("keys"),
     };
     Ok(DaemonOptions {
         config,
@@ -222,17 +221,6 @@ fn options(arguments: &ServeOptions) -> Result<DaemonOptions, CommandFailure> {
         keys: Some(keys),
         allow_plain_http: arguments.insecure_allow_plain_http,
     })
-}
-
-/// This program's folder for state that it keeps between runs.
-pub(crate) fn state_folder() -> Result<PathBuf, CommandFailure> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_STATE_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| home.join(".local/state")))
-        .or_else(|| set("LOCALAPPDATA"))
-        .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| failures::no_home_folder("--store").into())
 }
 
 /// Why the hub did not start, with the next step on the command line.

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::console::CommandFailure;
+use crate::folders::configuration_folder;
 use crate::hubs::HubAddresses;
-use crate::tokens::configuration_folder;
 use keys::{KEYS, SettingKey};
 use rules::AnswerRule;
 pub(crate) use wrong::SettingProblem;

@@ -4,8 +4,6 @@
 //! A secret is shown once, when it is made. It is never stored and never shown again.
 
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::console::{CommandFailure, ascii_json, name_of};
 use crate::english::{admitting, failures};
+use crate::folders::{self, configuration_folder};
 use crate::keys::{now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
@@ -276,27 +275,10 @@ fn failure(error: &TokensError) -> CommandFailure {
     CommandFailure::of_sentences(&error.to_string(), admitting::MORE_HELP)
 }
 
-/// This program's folder in the user's configuration.
-pub(crate) fn configuration_folder() -> Result<PathBuf, CommandFailure> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CONFIG_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| home.join(".config")))
-        .or_else(|| set("APPDATA"))
-        .map(|folder| folder.join("aaep"))
-        .ok_or_else(|| failures::no_home_folder("--file").into())
-}
-
 /// Creates the folder for this file, for its owner only. An existing folder stays unchanged.
 pub(crate) fn make_folder_of(path: &Path) -> Result<(), CommandFailure> {
-    let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| {
+    folders::make_folder_of(path).map_err(|error| {
+        let folder = path.parent().unwrap_or(path);
         CommandFailure::of_file(failures::MAKE_FOLDER, folder, &error, admitting::SAY_ANOTHER_FILE)
     })
 }

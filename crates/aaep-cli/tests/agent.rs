@@ -1,5 +1,5 @@
-//! The command line and the kit against a real hub: what people hear, what they answer, and what scripts make
-//! of it. Nothing but a person's accept may end in exit code 0.
+//! The command line and the kit against a real hub: what people hear and answer, and what scripts get. Nothing
+//! but a person's accept may end in exit code 0.
 
 #[path = "agent/ask.rs"]
 mod ask;

@@ -1,8 +1,11 @@
 //! `aaep keys` as a person or a script uses it: what it says, what it leaves on disk, exit codes.
 
+mod printed;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
+use printed::{err, out};
 use serde_json::Value;
 
 /// Runs `aaep keys` with this folder.
@@ -14,14 +17,6 @@ fn keys(folder: &Path, arguments: &[&str]) -> Output {
         .arg(folder)
         .output()
         .expect("aaep runs")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
 /// Makes a key and gives its name.

@@ -1,5 +1,7 @@
 //! `aaep manifest` against producers on this machine: honest, unsigned, changed, moved, silent.
 
+mod printed;
+
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -8,6 +10,7 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use printed::{err, out};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -98,14 +101,6 @@ fn aaep(arguments: &[&str]) -> Output {
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
     aaep(&[arguments, &["--folder", folder.to_str().expect("UTF-8")]].concat())
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
 fn is_invalid(output: &Output, words: &str) {

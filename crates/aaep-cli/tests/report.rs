@@ -1,7 +1,9 @@
 //! `aaep report`: the figures of the recorded sessions, and what becomes of recordings that are broken.
 //!
-//! The figures are committed. After a change that is meant, write them anew with:
+//! The figures are committed. After an intended change, write them again with:
 //! `AAEP_WRITE_DOCS=1 cargo test -p aaep-cli --test report`
+
+mod printed;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,6 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use printed::{err, out};
 use serde_json::{Value, json};
 
 const CAPTURES: [&str; 7] =
@@ -42,19 +45,11 @@ fn report_of(text: &str, arguments: &[&str]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
-}
-
 fn object(output: &Output) -> Value {
     serde_json::from_str(out(output).trim()).unwrap_or_else(|error| panic!("{error} {output:?}"))
 }
 
-/// An event on a line, at so many seconds.
+/// An event on a line, at this many seconds.
 fn line(seconds: u64, kind: &str, fields: &Value) -> String {
     let mut event = json!({
         "@context": ["https://aaep-protocol.org/context/v1", "urn:uuid:ad788fbe-34bf-41c1-a6a9-7fc3ed86da4e"],

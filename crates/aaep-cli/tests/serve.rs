@@ -131,7 +131,7 @@ fn a_second_hub_goes_without_the_usual_socket_and_says_so() {
 }
 
 #[test]
-fn there_is_no_local_socket_where_none_is_wanted_and_a_wrong_path_is_said() {
+fn no_local_socket_is_made_when_none_is_wanted_and_a_wrong_path_is_reported() {
     let running = Running::start(home(), &["--bind", "127.0.0.1:0", "--socket", "none"]);
     assert!(!running.said.iter().any(|line| line.contains("unix:")), "{:?}", running.said);
     running.stop("TERM");

@@ -112,7 +112,7 @@ fn lines(from: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in from.lines() {
-            // Whoever no longer listens does not need it.
+            // A subscriber that left does not need it.
             let _ = sender.send(line.expect("UTF-8"));
         }
     });

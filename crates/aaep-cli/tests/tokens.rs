@@ -1,9 +1,12 @@
 //! `aaep tokens` as a person or a script uses it: what it says, what it leaves on disk, exit codes.
 
+mod printed;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use printed::{err, out};
 use serde_json::Value;
 
 /// Runs `aaep tokens` with this file.
@@ -15,14 +18,6 @@ fn tokens(file: &Path, arguments: &[&str]) -> Output {
         .arg(file)
         .output()
         .expect("aaep runs")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
 /// Makes a token and gives its id and its secret.

@@ -1,5 +1,8 @@
 //! `aaep validate` and `aaep schema` as a person or a script uses them: files, pipes, exit codes.
 
+mod printed;
+
+use printed::{err, out};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -27,14 +30,6 @@ fn aaep(arguments: &[&str], input: &[u8]) -> Output {
     let output = child.wait_with_output().expect("aaep ends");
     writer.join().expect("the input was written");
     output
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
 fn session() -> Vec<String> {
@@ -259,7 +254,7 @@ fn a_line_of_any_length_is_refused_without_being_held() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_reason_to_complain() {
+fn a_reader_that_goes_away_causes_no_complaint() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_aaep"))
         .args(["validate", "-"])
         .stdin(Stdio::piped())

@@ -246,11 +246,6 @@ impl Access {
         drop(self.fresh_tokens(now));
     }
 
-    /// Whether users other than that of this process may use its local socket.
-    pub fn has_other_users(&self) -> bool {
-        !self.users.is_empty()
-    }
-
     /// Whether any credential is configured at all; [`may_bind`] needs to know.
     pub fn has_credentials(&self) -> bool {
         self.issuer.is_some() || !self.certificates.is_empty() || !self.tokens().list().is_empty()

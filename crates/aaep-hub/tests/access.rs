@@ -1,4 +1,4 @@
-//! The doors as a hub uses them: requests from here and from elsewhere, real TLS, files that change.
+//! The doors as a hub uses them: requests from this machine and from others, real TLS, files that change.
 
 use std::fs;
 use std::path::Path;
@@ -240,7 +240,7 @@ impl Authority {
     }
 }
 
-/// Shakes hands in memory. Gives the certificate that the hub verified, or what went wrong.
+/// Does a TLS handshake in memory. Returns the certificate that the hub verified, or the error.
 fn shake_hands(
     files: &TlsFiles,
     authority: &Authority,

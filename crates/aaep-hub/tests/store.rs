@@ -1,4 +1,4 @@
-//! The store against what a process cannot do to itself: being killed, meeting a second process, a
+//! The store under what a process cannot do to itself: being killed, meeting a second process, a
 //! disk that is really full; and how fast it is.
 
 use std::fs::{self, File};
@@ -82,7 +82,7 @@ fn child(test: &str, folder: &Path) -> Child {
         .expect("started")
 }
 
-/// How long a child may take for its next line. Nothing is measured by it.
+/// How long a child may take for its next line. It is not a measurement.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The lines of a child, as they come. The list ends when the child does.
@@ -163,7 +163,7 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
         }
         child.kill().expect("killed");
         child.wait().expect("gone");
-        // What it said before it died was said.
+        // Lines that it wrote before it died count.
         for line in &lines {
             note(line);
         }
@@ -172,7 +172,7 @@ fn nothing_acknowledged_is_lost_and_nothing_half_done_is_seen_when_killed() {
         let found = whole_commits(folder.path(), &recovered, &store);
         assert!(found >= acknowledged, "round {round}: {acknowledged} told, {found} there");
         assert!(found <= acknowledged + 1, "more than was being written");
-        // One that was stored and not told counts; the next process goes on after it.
+        // A commit that was stored but not reported counts; the next process continues after it.
         acknowledged = found;
     }
     assert!(acknowledged > 24, "the test must have seen commits");
@@ -226,7 +226,7 @@ fn a_disk_that_is_really_full() {
     }
 }
 
-/// Needs the same. Deletes on a disk that is really full, with the store open and after a kill.
+/// Needs the same. Deletes on a really full disk, with the store open and after a kill.
 #[test]
 #[ignore = "needs AAEP_SMALL_DISK, a folder on a very small disk"]
 fn deleting_makes_room_on_a_disk_that_is_really_full() {
@@ -279,7 +279,7 @@ fn deleting_makes_room_on_a_disk_that_is_really_full() {
     }
 }
 
-/// Four hundred megabytes of ended sessions, of which few come back.
+/// Four hundred megabytes of ended sessions, few of which are read again.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "writes half a gigabyte; run it alone"]
@@ -309,7 +309,7 @@ fn a_large_store_takes_little_memory() {
     writeln!(std::io::stdout(), "{peak} for a file of {size} bytes").expect("told");
 }
 
-/// Durable commits against a bare file that is appended to and synced, in turns in one run.
+/// Compares durable commits with appending to a bare file and syncing it, in turns in one run.
 #[test]
 #[ignore = "a measurement: run it alone, with --release and --nocapture"]
 fn measure_durable_commits() {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::console::CommandFailure;
+use crate::folders::state_folder;
 use crate::kept::{KeptFile, KeptState};
-use crate::serve::state_folder;
 use crate::settings;
 
 /// Files of sessions that were never closed are deleted after this time.

@@ -14,7 +14,8 @@ use aaep_trust::manifest::{
 use serde_json::json;
 
 use crate::console::{COULD_NOT, CommandFailure};
-use crate::keys::{moment, now_unix_ms, own_folder, tell};
+use crate::folders::data_folder;
+use crate::keys::{moment, now_unix_ms, tell};
 
 const EXIT_CODES: &str = "\
 For example: aaep manifest verify example.org
@@ -141,7 +142,7 @@ fn check(arguments: &ManifestVerifyOptions) -> Result<ManifestVerdict, CommandFa
 fn open_pins(arguments: &ManifestVerifyOptions) -> Result<PinStore, CommandFailure> {
     let path = match &arguments.pins {
         Some(path) => path.clone(),
-        None => own_folder("--pins")?.join("pins.toml"),
+        None => data_folder("--pins")?.join("pins.toml"),
     };
     PinStore::open(&path).map_err(|error| pin_failure(&error))
 }

@@ -15,8 +15,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::console::CommandFailure;
 use crate::english::{keeping, replaying};
+use crate::folders::state_folder;
 use crate::kept::{KeptFile, KeptState, open_lock};
-use crate::serve::state_folder;
 
 /// How many hubs are remembered. The ones used longest ago are forgotten.
 const MAX_HUBS: usize = 64;

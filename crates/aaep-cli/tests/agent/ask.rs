@@ -130,13 +130,13 @@ fn silence_that_may_not_accept_is_refused_with_the_flags_that_would_do() {
 }
 
 #[test]
-fn a_hub_that_dies_with_the_question_open_is_no_consent() {
+fn a_hub_that_dies_with_the_question_open_does_not_consent() {
     let hub = Hub::start();
     let person = hub.person();
     let mut asked = start(&hub, &["Delete it?", "--timeout", "3600"]);
     person.hears("awaiting.confirmation");
     drop(hub);
-    // It keeps trying, and whoever has had enough stops it.
+    // It keeps trying until it is stopped.
     stop(&asked);
     let status = asked.wait().expect("aaep ends");
     assert_eq!(status.code(), Some(1));

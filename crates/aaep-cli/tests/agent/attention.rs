@@ -1,4 +1,4 @@
-//! What waits for the person, and answers by number: to exactly that question, or to none.
+//! Pending questions, and answers by number: to exactly that question, or to none.
 
 use std::fs;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ fn the_riskiest_is_told_first_and_an_answer_settles_that_one_and_only_that() {
 }
 
 #[test]
-fn an_answer_to_a_question_that_is_over_counts_for_nothing_and_says_what_came_of_it() {
+fn an_answer_to_a_settled_question_does_not_count_and_says_how_it_was_settled() {
     let desk = Desk::new();
     let (asking, question) = desk.ask("photos", DANGEROUS);
     desk.attention();
@@ -153,7 +153,7 @@ fn words_that_are_not_clear_answer_nothing() {
 }
 
 #[test]
-fn more_time_moves_the_deadline_and_the_question_waits_on_for_those_who_listen() {
+fn more_time_moves_the_deadline_and_the_question_stays_open_for_all_listeners() {
     let desk = Desk::new();
     let (asking, _) =
         desk.ask("photos", &["Delete it?", "--timeout", "120", "--max-timeout", "3600"]);

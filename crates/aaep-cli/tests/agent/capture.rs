@@ -73,7 +73,7 @@ fn only_what_is_wanted_is_recorded() {
 }
 
 #[test]
-fn a_recorder_is_nobody_who_could_answer() {
+fn a_recorder_cannot_answer() {
     let hub = Hub::start();
     let child = recorder(&hub.origin, &["--type", "state.changed", "--limit", "1"]);
     let asked = hub.run(&["ask", "Delete it?", "--timeout", "3600"]);

@@ -206,7 +206,7 @@ fn hears_everything_once(origin: &str, address: &str, cutter: &Arc<Cutter>) {
 }
 
 #[test]
-fn who_is_cut_off_two_hundred_times_on_server_sent_events_hears_everything_once() {
+fn a_subscriber_cut_off_two_hundred_times_on_server_sent_events_hears_everything_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     let cutter = cutter(0x5eed_0001);
@@ -215,7 +215,7 @@ fn who_is_cut_off_two_hundred_times_on_server_sent_events_hears_everything_once(
 }
 
 #[test]
-fn who_is_cut_off_two_hundred_times_on_a_websocket_hears_everything_once() {
+fn a_subscriber_cut_off_two_hundred_times_on_a_websocket_hears_everything_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     let cutter = cutter(0x5eed_0002);
@@ -224,7 +224,7 @@ fn who_is_cut_off_two_hundred_times_on_a_websocket_hears_everything_once() {
 }
 
 #[test]
-fn who_is_cut_off_two_hundred_times_on_a_unix_socket_hears_everything_once() {
+fn a_subscriber_cut_off_two_hundred_times_on_a_unix_socket_hears_everything_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     let cutter = cutter(0x5eed_0003);
@@ -233,7 +233,7 @@ fn who_is_cut_off_two_hundred_times_on_a_unix_socket_hears_everything_once() {
 }
 
 #[test]
-fn who_is_cut_off_two_hundred_times_on_grpc_hears_everything_once() {
+fn a_subscriber_cut_off_two_hundred_times_on_grpc_hears_everything_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve(folder.path(), "127.0.0.1:0");
     let cutter = cutter(0x5eed_0004);

@@ -1,4 +1,4 @@
-//! `aaep demo`: what it shows, how it is answered, and that nothing of it is left.
+//! `aaep demo`: what it shows, how to answer it, and that it leaves nothing behind.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -113,7 +113,7 @@ fn a_person_elsewhere_can_cancel_what_the_agent_does() {
 }
 
 #[test]
-fn who_asks_for_something_else_is_not_asked_any_more() {
+fn a_prompt_for_something_else_withdraws_the_question() {
     let hub = Hub::start();
     let person = hub.person();
     let prompt = |text: &str| json!({ "type": "agentvoice:agent.prompt", "text": text });

@@ -56,7 +56,7 @@ fn make_room(hub: &Hub) {
     }
 }
 
-/// A person who listens on this wire, to a question of an agent, and a hub that can store nothing more.
+/// A person who hears a question on this wire, from a hub that can store nothing more.
 fn listening(address: impl FnOnce(&Hub, &std::path::Path) -> String) -> (Ear, std::process::Child) {
     let folder = tempfile::tempdir().expect("a folder");
     let hub = Hub::serve_on_small_disk(folder.path());

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Hub, aaep, err, out};
+use crate::support::{Hub, Person, aaep, err, out};
 
 /// A Claude Code that runs its hooks in a home folder of its own.
 struct ClaudeCode<'h> {
@@ -54,6 +54,14 @@ impl<'h> ClaudeCode<'h> {
     /// Runs a hook to its end, and gives what it printed.
     fn hook(&self, event: &str, fields: &Value) -> Value {
         printed(self.start(event, fields))
+    }
+
+    /// Begins a turn and asks to remove the build. Gives the waiting hook and the question.
+    fn asks(&self, person: &Person) -> (Child, Value) {
+        self.hook("UserPromptSubmit", &json!({ "prompt": "Tidy up." }));
+        self.hook("PreToolUse", &remove_build());
+        let asked = self.start("PermissionRequest", &remove_build());
+        (asked, person.hears("awaiting.confirmation"))
     }
 }
 
@@ -108,10 +116,7 @@ fn a_no_reaches_the_agent_as_a_no() {
     let hub = Hub::start();
     let person = hub.person();
     let claude = ClaudeCode::new(Some(&hub));
-    claude.hook("UserPromptSubmit", &json!({ "prompt": "Tidy up." }));
-    claude.hook("PreToolUse", &remove_build());
-    let asked = claude.start("PermissionRequest", &remove_build());
-    let question = person.hears("awaiting.confirmation");
+    let (asked, question) = claude.asks(&person);
     assert!(person.decides(&question, "reject"));
     assert_eq!(printed(asked)["hookSpecificOutput"]["decision"]["behavior"], "deny");
 }
@@ -121,10 +126,7 @@ fn an_answer_in_the_agents_own_window_withdraws_the_question() {
     let hub = Hub::start();
     let person = hub.person();
     let claude = ClaudeCode::new(Some(&hub));
-    claude.hook("UserPromptSubmit", &json!({ "prompt": "Tidy up." }));
-    claude.hook("PreToolUse", &remove_build());
-    let asked = claude.start("PermissionRequest", &remove_build());
-    let question = person.hears("awaiting.confirmation");
+    let (asked, question) = claude.asks(&person);
     claude.hook("PostToolUse", &remove_build());
     assert_eq!(person.hears_how_it_was_settled(), ("withdrawn".into(), "withdrawn".into()));
     assert_eq!(printed(asked), Value::Null);

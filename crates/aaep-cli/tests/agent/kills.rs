@@ -135,7 +135,8 @@ impl World {
 }
 
 #[test]
-fn whose_hub_is_killed_two_hundred_times_on_standard_input_and_output_hears_everything_once() {
+fn a_subscriber_whose_hub_is_killed_two_hundred_times_on_standard_input_and_output_hears_everything_once()
+ {
     let folder = tempfile::tempdir().expect("a folder");
     let world = Arc::new(World::new(folder.path()));
     let target = world.target(folder.path());

@@ -11,7 +11,7 @@ const ANOTHER: &str = "That was for another question. Nothing was answered.\n";
 const OVERWRITE: &[&str] =
     &["Overwrite 14 tables of the production database", "--irreversible", "--risk", "high"];
 
-/// Waits until so many prompts stand in the terminal.
+/// Waits until the terminal shows this many prompts.
 fn wait_for_prompt(terminal: &Terminal, count: usize) {
     terminal.wait_until("a prompt", |raw| raw.matches(PROMPT).count() >= count);
 }

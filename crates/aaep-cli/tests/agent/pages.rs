@@ -40,7 +40,7 @@ fn end(child: std::process::Child) -> Output {
     output
 }
 
-/// A person who is asked by this example, and decides; then the end of the session.
+/// This example asks a person, who decides; then the session ends.
 fn decided(program: &str, flag: &str, example: &str, decision: &str) -> (Hub, Person, Value) {
     let hub = Hub::start();
     let person = hub.person();

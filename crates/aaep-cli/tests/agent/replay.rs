@@ -1,4 +1,4 @@
-//! `aaep replay` at a real hub: what was told is told again, after restarts and kills, to whom it may be told.
+//! `aaep replay` at a real hub: the past is told again, after restarts and kills, to people who may hear it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -412,7 +412,7 @@ fn since_i_left_is_what_came_after_the_last_thing_told() {
     assert_in_order(&told, &["Session of mail", "Started. Reading the mail."]);
     assert!(!told.contains("Tidying the photos."), "it was told before: {told}");
 
-    // Whoever listens again still hears what they missed, there and in another terminal.
+    // A person who listens again still hears what they missed, there and in another terminal.
     let mut ear = Ear::new(&desk);
     desk.tool("mail", "sess_mail", "Opening a letter.");
     ear.hears("Opening a letter.");
@@ -432,7 +432,7 @@ fn since_i_left_is_what_came_after_the_last_thing_told() {
 }
 
 #[test]
-fn who_was_cut_off_goes_on_where_they_were_told_last() {
+fn a_person_who_was_cut_off_continues_where_they_were_told_last() {
     let desk = Desk::new();
     let mut ear = Ear::new(&desk);
     let before = desk.left_file();
@@ -508,7 +508,7 @@ fn text_of_an_agent_is_only_text() {
 }
 
 #[test]
-fn a_stranger_hears_nothing_and_who_may_hear_one_agent_hears_that_one() {
+fn a_stranger_hears_nothing_and_a_token_for_one_agent_hears_that_agent() {
     let mut desk = Desk::new();
     desk.two_turns();
     desk.begins("mail", "sess_mail", "Reading the mail.");

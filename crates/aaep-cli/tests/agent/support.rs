@@ -174,7 +174,7 @@ impl Hub {
         serde_json::from_str(body).unwrap_or_default()
     }
 
-    /// Someone who listens and can answer.
+    /// A person who listens and can answer.
     pub(crate) fn person(&self) -> Person {
         Person::new(&self.origin)
     }
@@ -187,7 +187,7 @@ impl Drop for Hub {
     }
 }
 
-/// Someone who listens to a hub.
+/// A person who listens to a hub.
 pub(crate) struct Person {
     origin: String,
     subscription_id: String,

@@ -27,7 +27,7 @@ impl Desk {
         command.env("XDG_CONFIG_HOME", config).output().expect("aaep runs")
     }
 
-    /// As the person, who has their key.
+    /// Runs a command as the person, with their key.
     fn run(&self, arguments: &[&str]) -> Output {
         self.run_with_config(self.folder.path(), arguments)
     }

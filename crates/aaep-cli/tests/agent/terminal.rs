@@ -245,7 +245,7 @@ fn a_dumb_terminal_gets_the_same() {
 }
 
 #[test]
-fn the_bell_rings_only_for_who_asks_for_it_and_is_all_that_differs() {
+fn the_bell_rings_only_on_request_and_is_all_that_differs() {
     let terminal = session(None, &["--bell"]);
     let raw = terminal.raw();
     // Once for the question, and once when the agent has finished.

@@ -1,4 +1,4 @@
-//! Who may answer on one machine: the person's own commands, and what the person allowed (ruling 37).
+//! The right to answer on one machine: the person's own commands, and programs that the person allowed (ruling 37).
 
 use std::process::{Command, Stdio};
 

@@ -152,7 +152,7 @@ fn check_texts(subscriber: &str, hearing: &Hearing, faults: &mut Vec<String>) {
     }
 }
 
-/// A question has one deadline and one outcome, whoever asks how often, and that is the one that people
+/// A question has one deadline and one outcome, however often it is requested, and that is the one that people
 /// and agents decided.
 fn check_ask(token: &str, asked: &Asked, faults: &mut Vec<String>) {
     let mut expect = |is_right: bool, what: &str| {

@@ -145,7 +145,7 @@ fn an_event_that_a_subscriber_heard_and_that_is_not_stored_is_found() {
 }
 
 #[test]
-fn who_wants_the_usual_may_miss_what_is_merged_and_nothing_else() {
+fn a_subscriber_with_default_terms_may_miss_only_merged_events() {
     let without = |number: u64, gaps: u64| {
         found(|entries, _| {
             let id = format!("evt_{number}");

@@ -18,7 +18,7 @@ pub(crate) struct Cut;
 
 impl From<io::Error> for Cut {
     fn from(_: io::Error) -> Self {
-        // The hub may be down for a moment; there is no use in hurry.
+        // The hub may be down for a moment, so wait.
         thread::sleep(Duration::from_millis(2));
         Cut
     }

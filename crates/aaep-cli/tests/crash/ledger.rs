@@ -162,7 +162,7 @@ impl Ledger {
         entries.heard.values().filter(has).count()
     }
 
-    /// Whether every one of so many subscribers has heard this event.
+    /// Whether all of this many subscribers have heard this event.
     pub(crate) fn have_all_heard(&self, subscribers: usize, event_id: &str) -> bool {
         let entries = self.entries();
         let has = |hearing: &&Hearing| {

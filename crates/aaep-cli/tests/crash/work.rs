@@ -75,12 +75,12 @@ impl Work {
     }
 }
 
-/// What follows a question: how the person who is asked deals with it. It is in its token.
+/// How the person deals with a question. The token of the question says which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Who listens to a stream answers so.
+    /// The answer of a subscriber on a stream.
     ByStream(&'static str),
-    /// Who listens on a WebSocket answers so.
+    /// The answer of a subscriber on a WebSocket.
     BySocket(&'static str),
     /// Nobody answers, and its time runs out.
     Ignored,

@@ -45,7 +45,7 @@ pub(crate) struct World {
     kills_while_starting: u64,
 }
 
-/// Whoever still waits goes home, whatever happened.
+/// Lets every thread that still waits end, in any case.
 struct GoHome(Arc<Board>);
 
 impl Drop for GoHome {
@@ -55,7 +55,7 @@ impl Drop for GoHome {
 }
 
 impl World {
-    /// Lets it run, with so many kills, and panics if anything is wrong at the end.
+    /// Lets it run, with this many kills, and panics if anything is wrong at the end.
     pub(crate) fn run(seed: u64, rounds: u64) -> Seen {
         let folder = tempfile::tempdir().expect("a folder");
         let mut world = World {

@@ -167,7 +167,7 @@ fn an_export_has_every_entry_and_never_replaces_a_file() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_no_answer() {
+fn a_missing_file_is_a_failure_and_not_an_answer() {
     let home = tempfile::tempdir().expect("a folder");
     let missing = verify_file(&home.path().join("none.jsonl"));
     assert_eq!(missing.status.code(), Some(2));

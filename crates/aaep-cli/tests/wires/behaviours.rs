@@ -31,7 +31,7 @@ async fn the_hub_is_well<W: Wire>(world: &World, told_by: &mut Subscriber, sessi
     }
 }
 
-/// A subscriber whose hub is surely the one that the wire leads to: on the wire itself, or beside it where only
+/// A subscriber whose hub is surely the one that the wire leads to: on the wire itself, or on another one where only
 /// one can be on it.
 async fn witness<W: Wire>(world: &World) -> Subscriber {
     if W::IS_CHILD {
@@ -263,7 +263,7 @@ pub(crate) async fn a_cut_loses_nothing<W: Wire>() {
     assert_eq!(heard, expected, "each once, in order");
 }
 
-/// Somebody who was cut off is back, in the way that the wire has for that.
+/// A subscriber that was cut off returns, in the way of this wire.
 async fn back<W: Wire>(
     world: &World,
     resume: LinkResume,
@@ -364,12 +364,12 @@ pub(crate) async fn a_slow_reader_slows_nobody<W: Wire>() {
             "nobody waits for the slow one"
         );
     }
-    // When it reads, it hears everything, or that it is too late for some of it; never something twice.
+    // When it reads, it hears everything, or that it is too late for some events; never an event twice.
     let mut next = 0;
     while next < EVENTS {
         let heard = match slow.hear().await {
             Ok(heard) => heard,
-            // Whoever is far too slow is let go, and may come back.
+            // A subscriber that is far too slow is disconnected, and may return.
             Err(LinkEnd::Closed { .. } | LinkEnd::Cut(_)) => return,
             Err(end) => panic!("{end:?}"),
         };
@@ -391,7 +391,7 @@ pub(crate) async fn half_a_close_is_a_whole_one<W: Wire>() {
     drop(rest);
 }
 
-pub(crate) async fn who_vanishes_with_a_question_open_has_said_no<W: Wire>() {
+pub(crate) async fn vanishing_with_a_question_open_means_no<W: Wire>() {
     let world = World::new::<W>("");
     let mut subscriber = world.subscribed::<W>().await;
     world.publish("session.started", json!({})).await;

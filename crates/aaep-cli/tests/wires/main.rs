@@ -34,7 +34,7 @@ macro_rules! row {
                 an_oversize_frame_harms_nobody,
                 a_slow_reader_slows_nobody,
                 half_a_close_is_a_whole_one,
-                who_vanishes_with_a_question_open_has_said_no,
+                vanishing_with_a_question_open_means_no,
             );
         }
     };

@@ -1,4 +1,4 @@
-//! Standard input and output (B.6): the hub is a child of whoever listens.
+//! Standard input and output (B.6): the hub is a child of the subscriber.
 
 use std::process::Stdio;
 

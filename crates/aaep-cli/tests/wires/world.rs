@@ -19,10 +19,10 @@ const AGENT: &str = "builder";
 
 /// What is particular to a wire.
 pub(crate) trait Wire {
-    /// Whether the hub is started by whoever listens, as its child.
+    /// Whether the subscriber starts the hub, as its child.
     const IS_CHILD: bool = false;
 
-    /// Whether the system itself says who is at the other end, so that nobody needs to prove it.
+    /// Whether the system itself identifies the other end, so that no proof is needed.
     const IS_VOUCHED_FOR: bool = false;
 
     /// Whether the end of a connection has a code.

@@ -95,14 +95,9 @@ pub struct CertificateRule {
 impl CertificateRule {
     pub(crate) fn principal(&self) -> Principal {
         // The expiry of a certificate is checked when it is used for a new connection.
-        let mut principal =
+        let principal =
             Principal::new(format!("certificate:{}", self.name), self.name.clone(), self.scopes);
-        if !self.owners.is_empty() {
-            principal.owners = self.owners.iter().cloned().collect();
-        }
-        let speaks_as =
-            (!self.speaks_as.is_empty()).then(|| self.speaks_as.iter().cloned().collect());
-        Principal { hears: self.hears.clone(), speaks_as, ..principal }
+        principal.with_rights(&self.hears, &self.owners, &self.speaks_as)
     }
 }
 

@@ -122,6 +122,23 @@ impl Principal {
         format!("{kind} {}", self.name)
     }
 
+    /// Adds what a rule of the settings says. Without owners, the principal still belongs to itself; without names, it
+    /// may use any name that nobody else holds.
+    #[must_use]
+    pub(crate) fn with_rights(
+        mut self,
+        hears: &HeardAgents,
+        owners: &[String],
+        speaks_as: &[String],
+    ) -> Self {
+        if !owners.is_empty() {
+            self.owners = owners.iter().cloned().collect();
+        }
+        self.speaks_as = (!speaks_as.is_empty()).then(|| speaks_as.iter().cloned().collect());
+        self.hears = hears.clone();
+        self
+    }
+
     /// Whether it is one of the person's own programs.
     pub fn is_person(&self) -> bool {
         self.id == PERSON_ID

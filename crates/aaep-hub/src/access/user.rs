@@ -27,13 +27,8 @@ pub struct UserRule {
 
 impl UserRule {
     pub(crate) fn principal(&self) -> Principal {
-        let mut principal =
+        let principal =
             Principal::new(format!("user:{}", self.uid), self.name.clone(), self.scopes);
-        if !self.owners.is_empty() {
-            principal.owners = self.owners.iter().cloned().collect();
-        }
-        let speaks_as =
-            (!self.speaks_as.is_empty()).then(|| self.speaks_as.iter().cloned().collect());
-        Principal { hears: self.hears.clone(), speaks_as, ..principal }
+        principal.with_rights(&self.hears, &self.owners, &self.speaks_as)
     }
 }

@@ -167,7 +167,7 @@ async fn nobody_takes_the_name_or_the_post_of_an_agent() {
     assert_eq!(told, MessageOutcome::NotInstructed(NotInstructed::NotAllowed));
 }
 
-/// Whether anyone speaks under the name or only declared it, and whether anything of that is still stored.
+/// Whether any principal speaks under the name or only declared it, and whether the store still has that.
 #[tokio::test]
 async fn a_restart_frees_no_name_however_its_holder_used_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -217,7 +217,7 @@ async fn agents_of_some_principals_leave_room_for_those_of_another() {
         assert!(hub.declare(&who, "one_more", accepts()).await.is_err(), "it has its share");
     }
     hub.declare(&me(), "builder", accepts()).await.expect("there is always room");
-    // What was refused cost no name.
+    // Refused events did not take a name.
     hub.declare(&me(), "one_more", accepts()).await.expect("nobody has it");
 }
 
@@ -267,7 +267,7 @@ async fn one_sender_does_not_fill_a_post_and_a_cancel_gets_through() {
     }
     let waiting = hub.instructions(&me(), "builder", 0, Duration::ZERO).await.expect("known");
     assert_eq!(waiting.len(), 65, "one cancel is enough");
-    // Long words count as well.
+    // The length of the words counts as well.
     let last = waiting.last().expect("some").number;
     hub.instructions(&me(), "builder", last, Duration::ZERO).await.expect("known");
     let long = "\u{1f4f7}".repeat(15_000);

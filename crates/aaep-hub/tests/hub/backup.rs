@@ -15,7 +15,7 @@ use crate::support::{
 
 const TOKEN: &str = "rpl_0123456789abcdef0123456789abcdef";
 
-/// Publishes until it is told to stop. The ids of what was acknowledged, in their order.
+/// Publishes until it is told to stop. Returns the ids of the acknowledged events, in order.
 async fn speak(hub: Hub, session: String, is_over: Arc<AtomicBool>) -> Vec<String> {
     publish(&hub, started(&session)).await;
     let mut acknowledged = Vec::new();
@@ -39,7 +39,7 @@ async fn everything_acknowledged_before_is_in_a_backup_under_load() {
     let speakers: Vec<_> = (0..4)
         .map(|at| tokio::spawn(speak(hub.clone(), format!("sess_{at}"), Arc::clone(&is_over))))
         .collect();
-    // What is acknowledged here was so before the backup begins.
+    // These events are acknowledged before the backup begins.
     let mut before = Vec::new();
     for _ in 0..50 {
         let published = publish(&hub, progress("sess_ask", "Before.")).await;
@@ -73,7 +73,7 @@ async fn everything_acknowledged_before_is_in_a_backup_under_load() {
     let stored = events_of("sess_ask").await;
     assert!(before.iter().all(|id| stored.contains(id)), "nothing acknowledged is missing");
     for (at, spoken) in spoken.iter().enumerate() {
-        // One moment: what is there of a session is its beginning, without gaps.
+        // The backup shows one moment: it has the beginning of each session, without gaps.
         let stored = events_of(&format!("sess_{at}")).await;
         let there = spoken.iter().take_while(|id| stored.contains(id)).count();
         assert!(spoken[there..].iter().all(|id| !stored.contains(id)), "no gap");

@@ -25,7 +25,7 @@ fn texts() -> Vec<Value> {
     all
 }
 
-/// Values of other kinds, deep and wide ones too.
+/// Values of other kinds, including deep and wide ones.
 fn others() -> Vec<Value> {
     let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "x": inner }));
     let many: Object = (0..3000).map(|key| (format!("k{key}"), json!(1e15))).collect();
@@ -114,7 +114,7 @@ fn events() -> Vec<Value> {
     ]
 }
 
-/// The message with one field after another changed, at every depth, and with a field too many.
+/// Copies of the message: each with one field changed, at every depth, and one with an extra field.
 fn variants(message: &Value, values: &[Value]) -> Vec<Value> {
     fn places(value: &Value, at: &str, found: &mut Vec<String>) {
         if let Value::Object(object) = value {
@@ -143,7 +143,7 @@ fn variants(message: &Value, values: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Whether the hub still does all of its work, and has taken nothing that it should not have.
+/// Whether the hub still works, and took nothing that it should not have taken.
 async fn assert_works(hub: &Hub, about: &str) {
     assert!(!hub.is_dead() && hub.trouble().is_none(), "{about}: {:?}", hub.trouble());
     let metrics = hub.metrics().text();
@@ -157,7 +157,7 @@ async fn offer(hub: &Hub, before: Vec<Object>, message: &Value, session: &str) {
         "producer": { "agent_id": "builder" }, "summary_normal": "Over.", "cancelled_by": "user" });
     let events =
         before.into_iter().chain([message, &end].map(|it| it.as_object().cloned().expect("one")));
-    // Not valid, not now: whatever it is, it is answered.
+    // Every message is answered, even if it is not valid or comes at the wrong time.
     let _ = hub.publish(&me(), events.collect(), None).await.expect("answered");
     let text = message.to_string();
     if let Some(message) = aaep::read(text.as_bytes(), Mode::Strict).message {
@@ -342,7 +342,7 @@ async fn what_sockets_say_at_and_beyond_the_bounds() {
     hub_in(folder.path()).stop().await;
 }
 
-/// A session as long as one that streams by token, then a question, a kill, and a start.
+/// A session as long as one of an agent that streams token by token, then a question, a kill, and a start.
 #[tokio::test]
 async fn a_session_beyond_sixteen_thousand_events_goes_on_over_a_restart() {
     const EVENTS: u64 = 20_000;

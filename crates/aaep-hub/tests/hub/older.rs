@@ -1,10 +1,10 @@
-//! Stores of versions before, as these left them when they were killed, are taken on.
+//! Stores of earlier versions, as these left them when they were killed, are taken over.
 //!
 //! The folders of `tests/stores` were each written by the last version with that format: a session that ended with an
 //! accepted question and was published under an idempotency key; and, in the journal alone, a running session with a
 //! question that is open. From format 5 on, and in format 3, `pack_a_store_of_this_version` wrote them, with a second
 //! agent in the session that ended.
-//! Each file is packed: its length, then for each 64 bytes that are not all zero where they are, how many, and the bytes.
+//! Each file is packed: its length, then each block of 64 bytes that are not all zero, with its position and length.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ async fn a_store_of_the_version_before_opens_and_goes_on() {
     opens_and_goes_on(5).await;
 }
 
-/// Earlier versions did not store who holds a name, but their events say who spoke.
+/// Earlier versions did not store which principal holds a name, but their events say which principal spoke.
 #[tokio::test]
 async fn names_in_a_store_of_a_version_before_are_held() {
     let principals = |format: u32| {
@@ -91,7 +91,7 @@ async fn opens_and_goes_on(format: u32) {
 
     let settled = hub.ask_state(&me(), &token("rpl_settled"), Duration::ZERO).await.expect("known");
     assert_eq!(settled.settlement.map(|it| it.outcome), Some(AskOutcome::Accept));
-    // Long over by now, and its default is no.
+    // Its time is long over, and its default is no.
     let open = hub.ask_state(&me(), &token("rpl_open"), Duration::ZERO).await.expect("known");
     let settlement = open.settlement.expect("its time is over");
     assert_eq!(

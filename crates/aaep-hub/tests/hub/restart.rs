@@ -1,4 +1,4 @@
-//! What was acknowledged is there after the next start.
+//! Everything that was acknowledged is still there after the next start.
 
 use std::fs;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn sessions_questions_and_subscriptions_go_on() {
         reply(&hub, &me(), &subscription, TOKEN, "accept").await,
         aaep_hub::hub::MessageOutcome::Counted
     );
-    // After a stop, what is critical may come again before it.
+    // After a stop, critical events may come again before it.
     while stream.next_of("state.changed")["to_state"] != "calling_tool" {}
     hub.stop().await;
     drop((hub, stream));
@@ -114,7 +114,7 @@ async fn a_request_with_an_idempotency_key_is_known_after_a_restart() {
         hub.publish(&me(), vec![progress("sess_one", "On.")], key()).await.expect("answered");
     let refused = later[0].as_ref().expect_err("a key is for one request");
     assert_eq!((refused.code(), refused.status()), ("idempotency_key_used", 409));
-    // Whatever was filled in the first time.
+    // The fields that were filled in the first time.
     let named = |text: &str| {
         let mut event = progress("sess_one", text);
         event.insert("event_id".to_owned(), "evt_named".into());
@@ -159,7 +159,7 @@ async fn a_deleted_session_is_gone_from_memory_and_disk() {
     assert_eq!(again, Err(DeleteError::NoSuchSession));
 }
 
-/// A store with so many sessions that ended, alternately of two agents, each with one event.
+/// A store with this many ended sessions, alternately of two agents, each with one event.
 fn store_sessions(folder: &std::path::Path, count: u64) {
     let (mut store, _) = Store::open(folder, Retention::default()).expect("a store");
     let mut changes = vec![
@@ -254,7 +254,7 @@ async fn replies_that_do_not_count_fill_no_audit_log_and_every_one_is_counted() 
     assert_eq!(of("refused_replies", &rest), 1, "{entries:?}");
 }
 
-/// Some pages of the database, one after the other; then a file that is none, a changed audit log, and a journal
+/// Some pages of the database, one after the other; then a file that is not a database, a changed audit log, and a journal
 /// with a flipped bit.
 #[tokio::test]
 async fn a_hub_starts_on_a_damaged_store_says_so_and_accepts_no_question_whose_state_is_lost() {

@@ -112,7 +112,7 @@ async fn a_parent_hears_and_answers_and_a_second_answer_does_not_count() {
     let asked = hub.ask_state(&me(), &token(TOKEN), PATIENCE).await.expect("known");
     let settlement = asked.settlement.expect("settled");
     assert_eq!(json!([settlement.outcome, settlement.decided_by]), json!(["accept", "reply"]));
-    // As a notification it is complained about by itself, and as a request by its answer.
+    // The error is a notification of its own for a notification, and the answer for a request.
     parent.say(&json!({ "jsonrpc": "2.0", "method": "aaep.reply", "params": reply(&id, TOKEN, "reject") })).await;
     assert_eq!(parent.next_of("agentvoice.error").await["error"], "invalid_token");
     let answer = parent.call(8, "aaep.reply", reply(&id, TOKEN, "reject")).await;
@@ -129,7 +129,7 @@ async fn answers_have_the_ids_of_their_requests_whatever_came_before() {
     let hub = hub();
     let mut parent = Parent::new(&hub);
     let id = parent.subscribe().await;
-    // Nobody waits for an answer to this one, and it is wrong.
+    // This one is wrong, and expects no answer.
     parent.say(&json!({ "jsonrpc": "2.0", "method": "aaep.reply", "params": reply(&id, TOKEN, "accept") })).await;
     let change = json!({
         "type": "subscription.renegotiate", "subscription_id": id, "capabilities": { "max_events_per_second": 5 },
@@ -197,7 +197,7 @@ async fn whatever_a_parent_sends_it_gets_json_rpc_and_nothing_breaks() {
         assert_eq!(parent.next().await["error"]["code"], code);
     }
     parent.subscribe().await;
-    // A line that is too long, and bytes that are no text, are passed over.
+    // Lines that are too long, and bytes that are not text, are skipped.
     let long = vec![b'x'; 3 << 20];
     parent.input.write_all(&long).await.expect("read");
     parent.input.write_all(b"\n\xff\n").await.expect("read");
@@ -215,7 +215,7 @@ async fn a_parent_that_does_not_read_holds_up_nobody_and_its_end_is_seen() {
     let mut parent = Parent::new(&hub);
     parent.subscribe().await;
     publish(&hub, started("sess_1")).await;
-    // More than any pipe holds; everyone else goes on.
+    // More than any pipe holds; the other subscribers continue.
     for number in 0..400 {
         let words = format!("{number} {}", "long ".repeat(180));
         publish(&hub, crate::support::progress("sess_1", &words)).await;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tungstenite::protocol::Role;
 use tungstenite::{Message as Frame, WebSocket};
 
-/// Longer than anything takes here, so that a test that fails ends.
+/// Longer than anything here takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A hub that keeps everything in this folder.
@@ -40,7 +40,7 @@ pub(crate) fn me() -> Principal {
     Principal::local()
 }
 
-/// Somebody else, with the same rights.
+/// Another principal, with the same rights.
 pub(crate) fn somebody_else() -> Principal {
     Principal { id: "token other".to_owned(), name: "other".to_owned(), ..Principal::local() }
 }

@@ -1,4 +1,4 @@
-//! What comes of an answer, by wire and by who gives it: one table (rulings 14 and 37).
+//! Whether an answer counts, by wire and by credential: one table (rulings 14 and 37).
 
 use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_engine::Now;
@@ -7,7 +7,7 @@ use aaep_transport::link::DialOptions;
 
 use crate::support::*;
 
-/// How far somebody gets.
+/// How far a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// They hear nothing.
@@ -18,11 +18,11 @@ enum Reach {
     Answering,
 }
 
-/// How far a program gets on a wire with what it shows.
+/// How far a program gets on a wire with this credential.
 async fn reach(hub: &TestHub, wire: Wire, bearer: Option<String>) -> Reach {
     let options = DialOptions { bearer, ..DialOptions::default() };
     let Ok(mut program) = hub.dial(wire, options).await else { return Reach::Nothing };
-    // On some wires the hub only hears who it is with the first message, and may have ended already.
+    // On some wires the credential comes with the first message, so the hub may have ended the link already.
     let _ = program.link.sender.send(subscription_request().to_string()).await;
     loop {
         match program.heard().await {
@@ -55,7 +55,7 @@ async fn reach(hub: &TestHub, wire: Wire, bearer: Option<String>) -> Reach {
     Reach::Answering
 }
 
-/// What somebody shows.
+/// The credential of a program.
 enum Shown {
     Nothing,
     WrongToken,
@@ -91,7 +91,7 @@ async fn only_those_who_may_answer_do_on_every_wire() {
         ("the person", Shown::PersonsKey, false, Reach::Answering),
     ] {
         for &wire in WIRES {
-            // A hub of its own, because one who has just left could still come back to answer.
+            // Each has its own hub, because a subscriber that just left could still return and answer.
             let hub = TestHub::with(|options, folder| {
                 options.config.access.trust_local_programs = false;
                 if is_allowed {

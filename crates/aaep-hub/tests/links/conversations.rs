@@ -1,4 +1,4 @@
-//! What is said and heard on a link.
+//! Messages in both directions on a link.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ async fn a_producer_without_a_handshake_is_heard_at_its_own_address() {
         let options = DialOptions { without_handshake: true, ..DialOptions::default() };
         let link = dial(&target, &options).await.expect("a link");
         let mut subscriber = Subscriber { link, id: String::new() };
-        // There is no handshake that would say from when on something is heard.
+        // No handshake says where the stream begins.
         for number in 0.. {
             hub.publish(started(&format!("sess_{scheme}{number}"), "I begin.")).await;
             if let Ok(heard) = timeout(Duration::from_millis(50), subscriber.next()).await {
@@ -165,7 +165,7 @@ async fn a_producer_without_a_handshake_is_heard_at_its_own_address() {
             }
         }
         if scheme == "http" {
-            // Answers have an address there, and nothing else has.
+            // There, only answers have an address.
             subscriber.say(&json!({ "type": "subscription.renegotiate" })).await;
             let error = subscriber.next_of("agentvoice:error").await;
             assert_eq!(error["error"], "no_way_back");

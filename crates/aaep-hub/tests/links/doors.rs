@@ -1,4 +1,4 @@
-//! Who is let in, and to whom a subscriber speaks.
+//! Which subscribers are let in, and which hubs a subscriber speaks to.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

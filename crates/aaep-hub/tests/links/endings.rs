@@ -14,7 +14,7 @@ fn closed_with(end: &LinkEnd) -> Option<u16> {
     }
 }
 
-/// The code where the wire has one: server-sent events have none.
+/// The close code, if the wire has one; server-sent events do not.
 fn code_on(wire: Wire, code: u16) -> Option<u16> {
     (wire != Wire::Sse).then_some(code)
 }
@@ -81,7 +81,7 @@ async fn a_subscriber_whose_access_was_revoked_is_refused() {
         subscriber.next_of("aaep:agent.session.started").await;
         hub.hub().end_access("local").await.expect("told");
         match (wire, subscriber.end().await) {
-            // What the next request is told decides there.
+            // There, the answer to the next request decides.
             (Wire::Sse, LinkEnd::Closed { code: None, .. }) => {}
             (_, LinkEnd::Refused { reason }) => assert!(reason.contains("token"), "{reason}"),
             (wire, other) => panic!("{wire:?} {other:?}"),

@@ -1,4 +1,4 @@
-//! Handshakes that are malformed, and closes that are: the same over every wire (rulings 12 and 25).
+//! Malformed handshakes and malformed closes: the same over every wire (rulings 12 and 25).
 
 use aaep::extension::AskOutcome;
 use aaep_hub::access::Principal;

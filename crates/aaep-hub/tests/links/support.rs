@@ -38,7 +38,7 @@ pub(crate) const WIRES: &[Wire] = &[
     Wire::Grpc,
 ];
 
-/// Those that other machines can use.
+/// The wires that other machines can use.
 pub(crate) const NETWORK_WIRES: &[Wire] = &[
     Wire::Sse,
     Wire::WebSocket,
@@ -94,7 +94,7 @@ impl TestHub {
         })
     }
 
-    /// A link that nothing was said on.
+    /// A link without any message yet.
     pub(crate) async fn dial(
         &self,
         wire: Wire,
@@ -119,12 +119,12 @@ impl TestHub {
         published.reply_token
     }
 
-    /// Asks, and gives the token.
+    /// Asks. Returns the token.
     pub(crate) async fn ask(&self, session_id: &str) -> ReplyToken {
         self.publish(question(session_id)).await.expect("a token")
     }
 
-    /// How a question was settled.
+    /// The settlement of a question.
     pub(crate) async fn settlement(&self, token: &ReplyToken) -> Settlement {
         let state = self.hub().ask_state(&Principal::local(), token, PATIENCE).await;
         state.expect("a question").settlement.expect("it is settled")
@@ -176,7 +176,7 @@ impl Subscriber {
         }
     }
 
-    /// Why the link ends, past all that comes before.
+    /// Why the link ends. Skips all messages before.
     pub(crate) async fn end(&mut self) -> LinkEnd {
         loop {
             if let Err(end) = self.heard().await {

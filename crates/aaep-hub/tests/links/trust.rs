@@ -1,4 +1,4 @@
-//! Who may answer, on every wire (ruling 37).
+//! The right to answer, on every wire (ruling 37).
 
 use aaep::extension::{AskOutcome, DecidedBy};
 use aaep_hub::access::{PersonKey, read_person_key};
@@ -11,7 +11,7 @@ async fn hub() -> TestHub {
     TestHub::with(|options, _| options.config.access.trust_local_programs = false).await
 }
 
-/// What the person's own programs show.
+/// The credential of the person's own programs.
 fn key(hub: &TestHub) -> DialOptions {
     let path = PersonKey::path_beside(&hub.folder.path().join("tokens.toml"));
     let bearer = Some(read_person_key(&path).expect("a key"));
@@ -60,7 +60,7 @@ async fn a_key_that_is_wrong_lets_nobody_in_on_any_wire() {
         let wrong = format!("aaep_{}", "A".repeat(43));
         let options = DialOptions { bearer: Some(wrong), ..DialOptions::default() };
         let Ok(mut stranger) = hub.dial(wire, options).await else { continue };
-        // On some wires the hub only hears who it is with the first message.
+        // On some wires the credential comes with the first message.
         let _ = stranger.link.sender.send(subscription_request().to_string()).await;
         let refused = loop {
             match stranger.heard().await {

@@ -22,7 +22,7 @@ fn tokens(hub: &TestHub) -> Tokens {
     Tokens::load(&hub.folder.path().join("tokens.toml")).expect("tokens")
 }
 
-/// Makes an address for a program. Its path.
+/// Makes an address for a program. Returns its path.
 fn address(hub: &TestHub, name: &str) -> String {
     let (secret, _) = tokens(hub).make_address(name, NOW).expect("an address");
     path_for_secret(secret.reveal())
@@ -36,7 +36,7 @@ fn listen(hub: &TestHub, path: &str, session_id: &str) -> Client {
     stream
 }
 
-/// An agent of this machine begins a session and asks in it. What the hub answers.
+/// An agent on this machine begins a session and asks in it. Returns the hub's answer.
 fn ask(hub: &TestHub, session_id: &str) -> Reply {
     hub.begin(session_id);
     hub.post("/aaep/v1/asks?wait_seconds=0", &question(session_id))
@@ -163,7 +163,7 @@ fn an_address_is_for_listening_and_answering_alone() {
     for path in ["", "/", "/healthz", "/.well-known/aaep-manifest.json", "/for/x/events"] {
         there("GET", path, "").refuses(404, "not_found");
     }
-    // With a second credential nobody can say which one is meant.
+    // With a second credential, it is unclear which one counts.
     there("GET", "/aaep/v1/sessions", &person(&hub)).refuses(401, "credentials_refused");
     there("GET", "/aaep/v1/sessions", "x-forwarded-for: 192.0.2.1\r\n")
         .refuses(401, "credentials_refused");

@@ -55,7 +55,7 @@ impl Scene {
         assert_eq!(counted.status, 204, "{}", counted.body);
     }
 
-    /// What the child says that it was told.
+    /// The instruction that the child reports.
     fn told(&mut self) -> Value {
         let completed = self.stream.event_of(COMPLETED);
         let words = completed["summary_normal"].as_str().expect("words");
@@ -165,7 +165,7 @@ fn a_default_of_the_child_that_accepts_is_never_sent_as_a_persons_word() {
     assert_eq!(scene.told(), json!([]));
 }
 
-/// Everything that is kept of the session of a child that speaks to nobody.
+/// All stored events of the session of a child that no subscriber hears.
 fn heard_by_nobody(does: &str) -> String {
     let hub = TestHub::new();
     let relay = {
@@ -192,7 +192,7 @@ fn heard_by_nobody(does: &str) -> String {
 fn with_nobody_there_the_child_is_told_no_and_never_yes() {
     let heard = heard_by_nobody("confirm");
     assert!(heard.contains(r#"I was told: [\"reject\"]"#), "{heard}");
-    // The hub applies the default of the question; that is nobody's word.
+    // The hub applies the default of the question; no person decided that.
     let heard = heard_by_nobody("silence_means_yes");
     assert!(heard.contains("I was told: []"), "{heard}");
 }

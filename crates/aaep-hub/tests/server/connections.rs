@@ -1,4 +1,4 @@
-//! Connections: too many, too slow, too long heads, several requests on one.
+//! Connections: too many, too slow, with heads that are too long, with several requests.
 
 use crate::support::*;
 

@@ -26,7 +26,7 @@ fn wipe() -> Value {
     })
 }
 
-/// Asks, and has the person answer; the outcome.
+/// Asks, and has the person answer. Returns the outcome.
 fn decided(hub: &TestHub, asked: &Value, decision: &str) -> Value {
     let id = hub.subscribe("");
     let mut stream = hub.stream("", &id);

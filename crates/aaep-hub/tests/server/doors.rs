@@ -1,4 +1,4 @@
-//! Who is let in, and what those hear who are not.
+//! Which requests are let in, and the answer to those that are not.
 
 use aaep_hub::access::Scope;
 

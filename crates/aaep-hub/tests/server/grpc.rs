@@ -1,4 +1,4 @@
-//! Subscribers over gRPC, and who else calls.
+//! Subscribers and other callers over gRPC.
 
 mod calls;
 mod connections;

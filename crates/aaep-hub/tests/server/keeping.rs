@@ -1,4 +1,4 @@
-//! What whoever keeps the hub asks for while it runs.
+//! Requests of an administrator while the hub runs.
 
 use std::io::Read as _;
 

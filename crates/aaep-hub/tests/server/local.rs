@@ -1,4 +1,4 @@
-//! The local socket: messages by length and by line, HTTP, and who may use it.
+//! The local socket: messages by length and by line, HTTP, and which users may use it.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -63,7 +63,7 @@ impl LocalHub {
         answer
     }
 
-    /// The status of an answer, of which no more is read.
+    /// The status of an answer. The rest is not read.
     fn status(&self, headers: &str, method: &str, path: &str, body: &str) -> u16 {
         let mut stream = self.connect();
         stream.write_all(request(headers, method, path, body).as_bytes()).expect("sent");
@@ -208,7 +208,7 @@ fn the_manifest_says_where_the_socket_is_and_how_it_is_framed() {
 }
 
 #[test]
-fn another_user_is_who_the_configuration_says_and_else_nobody() {
+fn another_user_is_let_in_only_if_the_configuration_names_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let tokens = || Tokens::load(&folder.path().join("tokens.toml")).expect("tokens");
     let config: AccessConfig =

@@ -1,4 +1,4 @@
-//! The hub as it is reached from outside: over real sockets, by the well-behaved and by the rest.
+//! The hub from outside, over real sockets: clients that behave well and clients that do not.
 
 mod addresses;
 mod agents;

@@ -1,4 +1,4 @@
-//! Who may do what: every address, with every credential, gives exactly the answer of one table.
+//! Permissions: every address, with every credential, gives exactly the answer of one table.
 
 use aaep_hub::access::Scope;
 use aaep_trust::manifest::{JWKS_PATH, WELL_KNOWN_PATH};
@@ -6,14 +6,14 @@ use aaep_trust::manifest::{JWKS_PATH, WELL_KNOWN_PATH};
 use crate::sockets;
 use crate::support::*;
 
-/// An address: method, path, body, the scope that it takes, and what somebody gets who has that scope.
+/// An address: method, path, body, the scope that it requires, and the status for a principal with that scope.
 pub(crate) type AddressRow = (&'static str, &'static str, &'static str, Option<Scope>, u16);
 
 const LISTEN: Option<Scope> = Some(Scope::Listen);
 const PUBLISH: Option<Scope> = Some(Scope::Publish);
 const ADMIN: Option<Scope> = Some(Scope::Admin);
 
-/// All addresses of the hub. What is done there is refused for what it says, or for what is not there.
+/// All addresses of the hub. With the right scope, the requests fail for their content, or because nothing exists.
 pub(crate) const ADDRESSES: &[AddressRow] = &[
     ("GET", "/healthz", "", None, 200),
     ("GET", "/readyz", "", None, 200),
@@ -43,7 +43,7 @@ pub(crate) const ADDRESSES: &[AddressRow] = &[
     ("GET", "/aaep/v1/agent", "", PUBLISH, 426),
 ];
 
-/// What somebody shows, and what that allows: nothing at all if it is no credential.
+/// A credential and the scopes that it gives; none at all if it is not valid.
 pub(crate) struct Visitor {
     pub(crate) name: &'static str,
     pub(crate) headers: String,
@@ -51,7 +51,7 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    /// The status that they get at an address.
+    /// The status for this credential at an address.
     pub(crate) fn expects(&self, row: &AddressRow) -> u16 {
         let (.., scope, open) = *row;
         match (scope, self.scopes) {
@@ -63,7 +63,7 @@ impl Visitor {
     }
 }
 
-/// Everybody who has a credential of their own, with one scope each.
+/// One principal for each scope, with a credential of its own.
 pub(crate) fn visitors(folder: &tempfile::TempDir) -> Vec<Visitor> {
     let mut visitors = vec![Visitor {
         name: "a wrong token",

@@ -1,11 +1,11 @@
-//! Answers to questions, and everything else that subscribers say: once, twice, forged, by the wrong ones.
+//! Answers to questions, and all other messages of subscribers: once, twice, forged, from the wrong subscriber.
 
 use aaep_hub::access::Scope;
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A hub on which a question is open, who listens, and the token of the question.
+/// A hub with an open question, its subscriber, and the token of the question.
 fn asked(headers: &str, hub: &TestHub) -> (String, Client, String) {
     let id = hub.subscribe(headers);
     let mut stream = hub.stream(headers, &id);

@@ -1,4 +1,4 @@
-//! Shares: one principal at its limit is refused, and a person beside it listens and answers (ruling 38).
+//! Shares: one principal at its limit is refused, and a person still listens and answers (ruling 38).
 
 use aaep_engine::Now;
 use aaep_hub::access::{Scope, Tokens};
@@ -43,7 +43,7 @@ fn one_agent_cannot_take_all_sessions() {
     );
 }
 
-/// Asks for streams with this header until one is refused.
+/// Opens streams with this header until one is refused.
 fn take_streams(hub: &TestHub, headers: &str) -> Vec<Client> {
     let open = || {
         let mut client = hub.connect();

@@ -1,4 +1,4 @@
-//! How a hub stops and goes on.
+//! How a hub stops and continues.
 
 use serde_json::json;
 

@@ -213,7 +213,7 @@ fn a_subscriber_that_reconnects_to_a_large_backlog_hears_all_of_it_on_one_connec
     assert_eq!(tools_of(&heard), (1..240).map(|at| format!("evt_{at}")).collect::<Vec<_>>());
 }
 
-/// Someone hears how a session begins, and leaves: the subscription, and the last event that was heard.
+/// A subscriber hears a session begin, and leaves. Returns the subscription and the last event that it heard.
 fn someone_who_left(hub: &TestHub) -> (String, String) {
     let id = hub.subscribe("");
     let mut stream = hub.stream("", &id);

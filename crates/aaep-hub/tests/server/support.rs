@@ -1,4 +1,4 @@
-//! A hub that can be reached over real sockets, and the simplest clients there can be.
+//! A hub that can be reached over real sockets, and the simplest clients.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
-        // Only so as not to ask without a pause.
+        // A pause between two tries.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -44,12 +44,12 @@ impl TestHub {
         TestHub::in_folder(tempfile::tempdir().expect("a folder"), change)
     }
 
-    /// A hub whose files are in a folder that is there already.
+    /// A hub whose files are in an existing folder.
     pub(crate) fn in_folder(folder: TempDir, change: impl FnOnce(&mut DaemonOptions)) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let mut options = DaemonOptions::new(folder.path().join("tokens.toml"));
         options.bind = vec!["127.0.0.1:0".parse().expect("an address")];
-        // Tests that are about who may answer set it otherwise.
+        // Tests about the right to answer change this.
         options.config.access.trust_local_programs = true;
         change(&mut options);
         let daemon = runtime.block_on(Daemon::start(options)).expect("a hub");
@@ -75,7 +75,7 @@ impl TestHub {
         Client::connect(self.address())
     }
 
-    /// Sends a request as it stands on a connection of its own.
+    /// Sends a request unchanged on its own connection.
     pub(crate) fn raw(&self, request: &str) -> Reply {
         let mut client = self.connect();
         client.send(request);
@@ -95,7 +95,7 @@ impl TestHub {
         self.raw(&request(headers, method, path, body))
     }
 
-    /// A subscription that hears everything and can answer. Its id.
+    /// Makes a subscription that hears everything and can answer. Returns its id.
     pub(crate) fn subscribe(&self, headers: &str) -> String {
         let body = subscription_request().to_string();
         let reply = self.as_someone(headers, "POST", "/aaep/v1/subscriptions", &body);
@@ -159,18 +159,18 @@ impl TestHub {
     }
 }
 
-/// The header by which the person's own programs show who they are.
+/// The header that identifies the person's own programs.
 pub(crate) fn person(hub: &TestHub) -> String {
     let path = PersonKey::path_beside(&hub.folder.path().join("tokens.toml"));
     format!("authorization: Bearer {}\r\n", read_person_key(&path).expect("a key"))
 }
 
-/// Makes a token in the file of a folder. The header that shows it.
+/// Makes a token in the file of a folder. Returns its header.
 pub(crate) fn token(folder: &TempDir, name: &str, scopes: &[Scope]) -> String {
     token_hearing(folder, name, scopes, HeardAgents::All)
 }
 
-/// The same for someone who hears these agents.
+/// The same for a principal that hears these agents.
 pub(crate) fn token_hearing(
     folder: &TempDir,
     name: &str,
@@ -222,7 +222,7 @@ pub(crate) fn started(session_id: &str) -> Value {
     })
 }
 
-/// Something harmless that an agent may say at any time in a session that has begun.
+/// A harmless event that is valid at any time in a running session.
 pub(crate) fn progress(session_id: &str, event_id: &str) -> Value {
     json!({
         "type": "aaep:agent.progress.updated", "session_id": session_id, "event_id": event_id,
@@ -329,7 +329,7 @@ impl Client {
         reply
     }
 
-    /// The next event of a stream, as its JSON. Signs of life are passed over.
+    /// The next event of a stream, as JSON. Skips keep-alive comments.
     pub(crate) fn event(&mut self) -> Value {
         let began = Instant::now();
         loop {

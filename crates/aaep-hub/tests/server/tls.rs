@@ -40,7 +40,7 @@ impl Authority {
 }
 
 pub(crate) fn write(path: &Path, text: &str) {
-    // As a renewal does it: a whole new file in the place of the old one.
+    // Like a renewal, it replaces the whole file.
     let new = path.with_extension("new");
     fs::write(&new, text).expect("writes");
     fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).expect("mode");
@@ -72,7 +72,7 @@ pub(crate) fn hub(
     })
 }
 
-/// How a client speaks TLS, perhaps with a certificate of its own.
+/// A client's TLS settings, perhaps with its own certificate.
 pub(crate) fn client_config(
     authority: &Authority,
     client: Option<&(String, String)>,
@@ -94,7 +94,7 @@ pub(crate) fn client_config(
     }
 }
 
-/// Sends a request over TLS. Its answer, or nothing if TLS was not agreed on.
+/// Sends a request over TLS. Returns its answer, or `None` if the TLS handshake failed.
 fn ask(
     hub: &TestHub,
     authority: &Authority,
@@ -173,7 +173,7 @@ fn a_renewed_certificate_is_taken_and_a_broken_one_is_not() {
     write(&files.certificate, "this is not a certificate");
     let renewed = second.issue(NAME);
     write(&files.private_key, &renewed.1);
-    // A key without its certificate, and no certificate at all: the old pair stays at work.
+    // With a key without its certificate, or no certificate at all, the old pair stays in use.
     for _ in 0..20 {
         assert_eq!(status(ask(&hub, &first, None, &token).as_ref()), Some("200"));
     }

@@ -1,4 +1,4 @@
-//! Who is who: agents that would answer themselves, speak under a name of another, or hear and answer
+//! Identity: agents that would answer themselves, speak under a name of another, or hear and answer
 //! what is somebody else's (rulings 36 and 37).
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn hub() -> TestHub {
     TestHub::with(|options| options.config.access.trust_local_programs = false)
 }
 
-/// A token for an owner, bound to these names. The header that shows it.
+/// Makes a token for an owner, bound to these names. Returns its header.
 fn token_for(hub: &TestHub, owner: &str, scopes: &[Scope], speaks_as: &[&str]) -> String {
     let mut tokens = Tokens::load(&hub.folder.path().join("tokens.toml")).expect("tokens");
     let new = NewToken {
@@ -43,7 +43,7 @@ fn named(mut event: Value, agent_id: &str) -> Value {
     event
 }
 
-/// Begins a session and asks in it. What the hub answers.
+/// Begins a session and asks in it. Returns the hub's answer.
 fn ask(hub: &TestHub, who: &str, session_id: &str) -> Reply {
     assert_eq!(publish(hub, who, &started(session_id)).status, 200);
     let body = question(session_id).to_string();
@@ -160,7 +160,7 @@ fn what_belongs_to_somebody_else_is_neither_heard_nor_seen_nor_answered() {
         assert_eq!(seen("/aaep/v1/sessions/sess_1/events").status, 404);
         assert_eq!(seen("/aaep/v1/agents").json()["agents"], json!([]));
     }
-    // Eve hears her own agents, so that the silence before is not that of a broken stream.
+    // Eve hears her own agents, so the silence before did not come from a broken stream.
     let her_agent = token_for(&hub, "eve", &[Scope::Publish], &[]);
     let other = named(started("sess_2"), "notes");
     assert_eq!(publish(&hub, &her_agent, &other).status, 200);

@@ -1,4 +1,4 @@
-//! Looking at the questions that wait: who sees which, and what each of them says.
+//! The list of pending questions: which principal sees which, and what the list says about each.
 
 use aaep_hub::access::{HeardAgents, Scope};
 use serde_json::{Value, json};

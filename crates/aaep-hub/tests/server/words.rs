@@ -47,7 +47,7 @@ fn the_same_event_again_is_the_same_in_whatever_form_it_was_stored() {
         hub.post(PUBLISH, &chunk("evt_3", "noir. ", 5)).refuses(409, "event_id_used");
         hub = TestHub::in_folder(hub.stop(), |options| options.store = Some(store.clone()));
     }
-    // The agent counts as before, also after the restarts.
+    // The agent continues its own counting, also after the restarts.
     let reply = hub.post(PUBLISH, &chunk("evt_4", "Fin.", 12));
     assert_eq!(reply.status, 200, "{}", reply.body);
 }

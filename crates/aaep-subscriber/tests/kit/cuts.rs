@@ -139,7 +139,7 @@ async fn hears_everything_once(manner: Manner, seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_cut_off_two_hundred_times_hears_every_event_once() {
+async fn a_subscriber_cut_off_two_hundred_times_hears_every_event_once() {
     for seed in [0x9e37_79b9, 0x1234_5678_9abc, 77] {
         hears_everything_once(Manner { is_disordered: false }, seed).await;
     }

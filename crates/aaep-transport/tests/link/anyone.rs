@@ -75,7 +75,7 @@ async fn a_peer_that_does_not_speak_http_is_not_a_link() {
             let dialling = dialling(&producer.target(scheme, "/events"), options);
             let mut peer = producer.accept().await;
             peer.request().await;
-            // It may be gone before all of it is written.
+            // The peer may be gone before everything is written.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, answer.as_bytes()).await;
             drop(peer);
             let error = dialled(dialling).await.expect_err("no HTTP");

@@ -84,7 +84,7 @@ async fn a_program_that_is_not_there_is_told_at_once() {
     assert!(start(&[]).await.is_err());
 }
 
-/// Waits until there is no process that has this in its arguments.
+/// Waits until no process has this in its arguments.
 async fn gone(mark: &str) {
     let is_there = || {
         let processes = std::fs::read_dir("/proc").expect("processes").flatten();

@@ -78,7 +78,7 @@ impl Server {
         Self { runtime, wire, reports, ends, ended, taken, took }
     }
 
-    /// Listens on a port and serves everyone who comes.
+    /// Listens on a port and serves every connection.
     pub(crate) fn listen(&self) -> SocketAddr {
         let listener = self.runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("a port");

@@ -125,7 +125,7 @@ fn closing_without_flushing_keeps_frames_whole() {
 }
 
 #[test]
-fn stopping_writes_what_waits_and_says_goodbye() {
+fn stopping_writes_pending_packets_and_says_goodbye() {
     let rig = Rig::new();
     let (_, mut chunked) = rig.connect(CHUNKED, 1);
     let (_, mut websocket) = rig.connect_websocket(2);

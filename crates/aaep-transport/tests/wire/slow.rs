@@ -103,7 +103,7 @@ fn a_subscriber_that_never_reads_is_disconnected_and_the_others_hear_everything(
         }
     );
     assert!(waiting + first.len() * 10_100 > MAX_BACKLOG_BYTES, "let go too early");
-    // What it would have got is no longer held by anyone else.
+    // Nothing else holds the packets that were meant for it.
     assert_eq!(Arc::strong_count(first.last().expect("at least one")), 1);
     drop(stuck);
 }

@@ -1,4 +1,4 @@
-//! What is said on a call, and who may call.
+//! gRPC calls: their messages, and which callers are let in.
 
 use aaep_hub::access::Scope;
 use aaep_transport::grpc::GetManifestRequest;

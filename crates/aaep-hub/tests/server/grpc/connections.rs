@@ -11,7 +11,7 @@ use tower_service::Service as _;
 use super::support::*;
 use crate::support::*;
 
-/// Sends any request over HTTP/2. Its status, and the status of gRPC where it has one.
+/// Sends any request over HTTP/2. Returns its status, and the gRPC status if it has one.
 fn send(hub: &TestHub, method: Method, path: &str, kind: &str) -> (StatusCode, Option<String>) {
     let request = http::Request::builder()
         .method(method)
@@ -163,7 +163,7 @@ fn a_subscriber_that_never_reads_holds_up_nobody() {
     let mut quick = Call::begin(&hub, "").expect("a call");
     quick.subscribe();
     hub.begin("sess_1");
-    // Until the subscriber that does not read has filled everything between it and the hub.
+    // Publish until the subscriber that does not read has filled all buffers between it and the hub.
     let mut published = 0;
     while !hub.has_blocked(1) {
         assert!(published < 2000, "it never filled up");

@@ -1,4 +1,4 @@
-//! How calls end: by either side, with a word or without.
+//! How calls end: by either side, with a reason or without.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn a_subscriber_that_comes_back_goes_on_where_it_was() {
 #[test]
 fn a_message_that_is_too_long_ends_the_call() {
     let hub = TestHub::new();
-    // A little too long, and so much that it is not even read.
+    // One message is a little too long, and one so long that it is not even read.
     for bytes in [(1 << 20) + 1, 3 << 20] {
         let mut call = Call::begin(&hub, "").expect("a call");
         call.say_bytes(&vec![b' '; bytes]);

@@ -1,4 +1,4 @@
-//! A client of gRPC that is as simple as can be.
+//! The simplest client of gRPC.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::*;
 /// Clients live apart from hubs, so that they see how a hub ends.
 pub(super) static CLIENTS: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 
-/// Waits for something that comes soon or never.
+/// Waits, within a bound.
 pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     CLIENTS.block_on(async { timeout(PATIENCE, future).await.expect("it comes in time") })
 }
@@ -46,7 +46,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call on a connection of its own, by whoever this header says, or nobody.
+    /// A call on a connection of its own, by the principal that this header names, or by none.
     pub(super) fn begin(hub: &TestHub, token: &str) -> Result<Self, Box<Status>> {
         Call::with(&mut client(hub), token, None)
     }
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// Asks for everything. The id of the subscription.
+    /// Subscribes to everything. Returns the id of the subscription.
     pub(super) fn subscribe(&mut self) -> String {
         self.say(&subscription_request());
         let accepted = self.next();
@@ -104,7 +104,7 @@ impl Call {
         accepted["subscription_id"].as_str().expect("an id").to_owned()
     }
 
-    /// How the call ended, with its close code, after whatever still came.
+    /// How the call ended, with its close code. Skips pending messages.
     pub(super) fn end(&mut self) -> (Code, Option<u16>) {
         loop {
             match wait(self.heard.message()) {
@@ -119,7 +119,7 @@ impl Call {
     }
 }
 
-/// How a question stands.
+/// The state of a question.
 pub(super) fn outcome(hub: &TestHub, open: &Reply) -> (Value, Value) {
     let state = hub.get(open.header("location").expect("a place")).json();
     (state["outcome"].clone(), state["decided_by"].clone())
