@@ -20,10 +20,11 @@ use aaep::{
 };
 
 use crate::boundary::Boundaries;
+use crate::clock::date_not_before;
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
-use crate::io::AgentTags;
 pub(crate) use crate::io::HearingScope;
+use crate::io::{AgentTags, Author};
 pub(crate) use crate::keys::{SessionKey, SubscriberKey};
 use crate::member::JoinedText;
 use crate::terms::Terms;
@@ -57,6 +58,9 @@ pub(crate) struct HistoryEntry {
     pub(crate) tags: AgentTags,
     pub(crate) event: Arc<Event>,
     pub(crate) sequence_number: u64,
+    pub(crate) author: Author,
+    /// The latest timestamp of its session so far.
+    pub(crate) latest_us: i64,
     /// Whether the event is delivered to everyone at once, past filter and rate. True for critical events and
     /// for the outcome of an ask.
     pub(crate) is_critical: bool,
@@ -90,6 +94,10 @@ pub(crate) struct Unit {
     pub(crate) event: Arc<Event>,
     pub(crate) kind: UnitKind,
     pub(crate) is_critical: bool,
+    /// Whether it is an event of the agent as the agent sent it. Its time is when it happened.
+    pub(crate) is_agents_own: bool,
+    /// The latest timestamp of its session up to it.
+    pub(crate) latest_us: i64,
     /// How many of the agent's events it stands for.
     pub(crate) stands_for: u64,
     /// The global order of the event that caused it.
@@ -197,6 +205,7 @@ impl Audience {
         let event = &entry.event;
         let core = event.event_type().core();
         self.note_purity(entry);
+        self.texts.note_time(entry);
         // The text before an ask, or before the end of a session, is delivered first (rulings 7 and 8).
         if core.is_some_and(aaep::CoreType::is_terminal) || is_before_ask(event) {
             for unit in self.texts.cut_session(entry.session, self.number) {
@@ -204,7 +213,7 @@ impl Audience {
             }
         }
         if entry.is_critical {
-            let told = self.substitute(event);
+            let told = self.substitute(entry);
             self.push(Unit::new(entry, told, UnitKind::Other, self.number_of(entry)), entry.order);
         } else if self.wants(event) {
             let is_text = matches!(event.payload, Payload::OutputStreaming(_));
@@ -254,7 +263,8 @@ impl Audience {
     }
 
     /// Replaces an ask for audiences that cannot answer it: they hear only that there is one (ruling 1).
-    fn substitute(&self, event: &Arc<Event>) -> Arc<Event> {
+    fn substitute(&self, entry: &HistoryEntry) -> Arc<Event> {
+        let event = &entry.event;
         let can_answer = match &event.payload {
             Payload::AwaitingConfirmation(_) => self.terms.confirmation_reply,
             Payload::AwaitingClarification(_) => self.terms.clarification_reply,
@@ -263,7 +273,9 @@ impl Audience {
         if can_answer {
             Arc::clone(event)
         } else {
-            Arc::new(waiting_for_someone(event, self.number))
+            let mut waiting = waiting_for_someone(event, self.number);
+            date_not_before(&mut waiting.envelope, entry.latest_us);
+            Arc::new(waiting)
         }
     }
 
@@ -420,11 +432,6 @@ impl Audience {
         Arc::clone(frame)
     }
 
-    /// Encodes the unit without a sequence number, for a subscriber that already received a later one.
-    pub(crate) fn frame_without_number(&self, unit: &Unit, primary: &LanguageTag) -> Arc<Frame> {
-        encode(&unit.event, unit.is_critical, None, &self.terms, primary)
-    }
-
     /// Whether an event with this id stands for the unit at this position.
     pub(crate) fn stands_for(&self, at: u64, id: &EventId) -> bool {
         self.unit(at).is_some_and(|unit| unit.ids(self.number).contains(id))
@@ -527,6 +534,8 @@ impl Unit {
             tags: AgentTags::default(),
             event: Arc::clone(&event),
             sequence_number: 0,
+            author: Author::Hub,
+            latest_us: 0,
             is_critical: false,
             weight,
         };
@@ -554,12 +563,15 @@ impl Unit {
         kind: UnitKind,
         sequence_number: Option<u64>,
     ) -> Self {
+        let is_same = event.envelope.event_id == entry.event.envelope.event_id;
         Unit {
             order: entry.order,
             session: entry.session,
             event,
             kind,
             is_critical: entry.is_critical,
+            is_agents_own: entry.author == Author::Agent && is_same,
+            latest_us: entry.latest_us,
             stands_for: 1,
             made_at: entry.order,
             weight: size_of::<Unit>() + entry.weight,

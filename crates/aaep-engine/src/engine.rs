@@ -20,6 +20,7 @@ mod work;
 pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
 mod session_table;
+pub(crate) use session_table::SessionTable;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -202,6 +203,12 @@ impl EngineSession {
     /// Whether a subscriber with these terms will hear more from this session.
     pub(crate) fn is_running_for(&self, agreed: &SubscriptionTerms) -> bool {
         !self.order.is_ended() && agreed.hears.includes(&self.tags)
+    }
+
+    /// The time of an event that the engine makes now: by the agent's clock, so that the agent's next
+    /// timestamp is not earlier, and never before the last timestamp of the session.
+    pub(crate) fn own_time_us(&self, now: Now) -> i64 {
+        now.unix_us.saturating_add(self.clock_ahead_us).max(self.last_us)
     }
 
     /// Announces a state on behalf of an agent.

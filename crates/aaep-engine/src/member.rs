@@ -6,6 +6,7 @@ mod limits;
 mod memory;
 mod merge;
 mod place;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use aaep::{EventId, LanguageTag, Payload};
 
 use crate::audience::{Audience, SessionKey, SupersededBy, TextKey, Unit, UnitKind, text_key};
 use crate::clock::Now;
+use crate::engine::SessionTable;
 use crate::frame::Frame;
+use merge::FramedEvent;
 
 pub(crate) use limits::DeliveryLimits;
 pub use limits::MAX_ANNOUNCING_US;
@@ -56,6 +59,7 @@ pub(crate) enum DeliveryProgress {
 /// One attempt to deliver to a subscriber: its audience, its limits, the time, and where frames go.
 pub(crate) struct DeliveryPass<'a, F> {
     pub(crate) audience: &'a Audience,
+    pub(crate) sessions: &'a SessionTable,
     pub(crate) limits: Option<&'a mut DeliveryLimits>,
     pub(crate) now: Now,
     pub(crate) primary: &'a LanguageTag,
@@ -74,11 +78,12 @@ impl Cursor {
     /// Moves to the end of the log, so that only new events are delivered. What was delivered of a text that
     /// is still held stays remembered.
     pub(crate) fn go_to_end(&mut self, audience: &Audience) {
+        let told = self.take_told();
         let details = self.memory.take().and_then(|memory| memory.details);
         let mut told_text = details.map(|details| details.told_text).unwrap_or_default();
         let held: BTreeSet<TextKey> = audience.held_texts().map(|(key, ..)| key).collect();
         told_text.retain(|key, _| held.contains(key));
-        *self = Cursor::starting_at(audience.end());
+        *self = Cursor::starting_at(audience.end()).with_told(told);
         if !told_text.is_empty() {
             self.details_mut().told_text = told_text;
         }
@@ -115,13 +120,8 @@ impl Cursor {
     ) -> DeliveryProgress {
         let end = pass.audience.end();
         let overtaken = self.overtaken(pass.audience);
-        let frame = |pass: &DeliveryPass<'_, F>, at: u64, unit: &Unit| {
-            if overtaken.get(&unit.session).is_some_and(|told| at <= *told) {
-                pass.audience.frame_without_number(unit, pass.primary)
-            } else {
-                pass.audience.frame(unit, pass.primary)
-            }
-        };
+        let is_overtaken =
+            |at: u64, unit: &Unit| overtaken.get(&unit.session).is_some_and(|told| at <= *told);
         if !self.tell_left_behind(pass) {
             return DeliveryProgress::Enough;
         }
@@ -143,12 +143,13 @@ impl Cursor {
                 let told = merge::next(self, pass, (self.at, self.at + 1));
                 if let Some(told) = told {
                     self.critical_at = self.critical_at.max(self.at);
-                    self.send(pass, told.frame);
+                    self.send(pass, told);
                 }
             } else {
+                let told = self.framed_with(pass, unit, !is_overtaken(self.at, unit));
                 self.at += 1;
                 self.critical_at = self.critical_at.max(self.at);
-                self.send(pass, frame(pass, self.at - 1, unit));
+                self.send(pass, told);
             }
         }
         self.critical_at = end;
@@ -176,8 +177,8 @@ impl Cursor {
             match unit {
                 Some(unit) if unit.is_deleted() => self.owe_gap(),
                 Some(unit) => {
-                    let frame = pass.audience.frame_without_number(unit, pass.primary);
-                    self.send(pass, frame);
+                    let told = self.framed_with(pass, unit, false);
+                    self.send(pass, told);
                 }
                 None => {}
             }
@@ -241,8 +242,9 @@ impl Cursor {
             if !self.tell_context(pass, at, unit) {
                 return false;
             }
+            let told = self.framed(pass, unit);
             self.step_over_critical();
-            self.send_at_once(pass, audience.frame(unit, pass.primary), &unit.event.payload);
+            self.send_at_once(pass, told);
         }
         true
     }
@@ -255,23 +257,23 @@ impl Cursor {
         self.critical_at += 1;
     }
 
-    fn send<F: FnMut(Arc<Frame>)>(&mut self, pass: &mut DeliveryPass<'_, F>, frame: Arc<Frame>) {
-        self.remember(&frame.event_id, pass.audience);
-        pass.left = pass.left.saturating_sub(1 + frame.json.len() / LONG_BYTES);
-        (pass.send)(frame);
+    fn send<F: FnMut(Arc<Frame>)>(&mut self, pass: &mut DeliveryPass<'_, F>, told: FramedEvent) {
+        self.remember(&told.frame.event_id, pass.audience);
+        self.note_sent(&told);
+        pass.left = pass.left.saturating_sub(1 + told.frame.json.len() / LONG_BYTES);
+        (pass.send)(told.frame);
     }
 
     /// Sends a frame that is exempt from the rate.
     fn send_at_once<F: FnMut(Arc<Frame>)>(
         &mut self,
         pass: &mut DeliveryPass<'_, F>,
-        frame: Arc<Frame>,
-        payload: &Payload,
+        told: FramedEvent,
     ) {
         if let Some(limits) = pass.limits.as_deref_mut() {
-            limits.announce(pass.now.monotonic_us, payload);
+            limits.announce(pass.now.monotonic_us, &told.event.payload);
         }
-        self.send(pass, frame);
+        self.send(pass, told);
     }
 
     /// Marks the unit at this position as delivered.
@@ -323,7 +325,7 @@ impl Cursor {
             if let Some(limits) = pass.limits.as_deref_mut() {
                 limits.spend(now_us, &told.event.payload);
             }
-            self.send(pass, told.frame);
+            self.send(pass, told);
         }
     }
 

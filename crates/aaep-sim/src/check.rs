@@ -18,6 +18,7 @@ pub mod shares;
 pub mod stall;
 pub mod stream;
 pub mod text;
+pub mod time;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct DeliveredEvent {
     pub fault: Option<Rc<str>>,
     /// When it was sent.
     pub sent_us: u64,
+    /// The place of the output that sent it among all outputs of the hub.
+    pub place: u64,
 }
 
 /// One input to the hub and everything that followed from it.
@@ -54,6 +57,8 @@ pub struct HubStep<'a> {
     pub input: &'a EngineInput,
     /// The outputs of the hub.
     pub outputs: &'a [Output],
+    /// The place of the first of them among all outputs of the hub.
+    pub first_place: u64,
     /// The events that the hub sent, in order.
     pub delivered: &'a [DeliveredEvent],
     /// The subscription whose presence the input changed, and its presence before.
@@ -156,7 +161,7 @@ pub trait Invariant {
 }
 
 /// The number of invariants.
-pub const COUNT: usize = 39;
+pub const COUNT: usize = 40;
 
 /// All invariants. `twin` is an engine of the same seed, for checks that compare two hubs;
 /// `memory_bytes` is its memory budget.
@@ -164,6 +169,7 @@ pub fn all(twin: Engine, memory_bytes: usize) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(form::ValidFrames),
         Box::new(form::TimeGoesOn::default()),
+        Box::new(time::TimesInOrder::default()),
         Box::new(handshake::WithinRequest),
         Box::new(handshake::WithinBounds),
         Box::new(shares::MemoryWithinBudget::new(memory_bytes)),

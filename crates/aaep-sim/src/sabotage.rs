@@ -8,6 +8,7 @@ mod covering;
 mod hands;
 mod kill;
 mod shares;
+mod time;
 mod words;
 
 use aaep_engine::{Engine, EngineInput, Now, Output};
@@ -70,6 +71,12 @@ pub const ALL: &[SabotageCase] = &[
         Box::new(words::DecomposeMarks)
     }),
     sabotage("wants to be called in the past", "time goes on", || Box::new(hands::RushDeadline(0))),
+    sabotage("dates what it merges before what it sent", "timestamps never go back", || {
+        Box::new(time::DateBack)
+    }),
+    sabotage("dates its notices after now", "timestamps never go back", || {
+        Box::new(time::DateAhead)
+    }),
     sabotage("grants a higher rate than asked for", "honored within requested", || {
         Box::new(hands::GrantMore)
     }),

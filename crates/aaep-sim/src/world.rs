@@ -100,6 +100,8 @@ pub struct World {
     story: WorldStory,
     failure: Option<InvariantFailure>,
     steps: u64,
+    /// How many outputs the hub gave.
+    outputs: u64,
     is_calm: bool,
     /// Whether the last session has begun. Subscribers that missed something while no session ran
     /// are told so in it.
@@ -153,6 +155,7 @@ impl World {
             story: WorldStory::default(),
             failure: None,
             steps: 0,
+            outputs: 0,
             is_calm: false,
             has_closed: false,
             rng,

@@ -13,6 +13,7 @@ use aaep::{CognitiveLoad, Event, EventId, LanguageTag, Object, Payload};
 
 use super::{HistoryEntry, SessionKey, TextKey, Unit, UnitKind, text_key};
 use crate::boundary::{Boundaries, Cutter};
+use crate::clock::date_not_before;
 use crate::ids::derived_event_id;
 use crate::terms::Terms;
 
@@ -41,6 +42,10 @@ struct HeldOutput {
     held_events: u64,
     newest: HistoryEntry,
     parts: u64,
+    /// The latest timestamp of its session so far.
+    latest_us: i64,
+    /// Whether the rest is cut because of an event that is not part of it.
+    is_cut: bool,
 }
 
 impl HeldOutputs {
@@ -79,6 +84,8 @@ impl HeldOutputs {
             held_events: 0,
             newest: entry.clone(),
             parts: 0,
+            latest_us: entry.latest_us,
+            is_cut: false,
         });
         output.newest = entry.clone();
         output.held_events += 1;
@@ -99,13 +106,23 @@ impl HeldOutputs {
             }
         }
         let extension = self.extension;
-        units.extend(output.units(pieces, is_complete, audience, sequence_number, extension));
+        let how = (is_complete, extension);
+        units.extend(output.units(pieces, how, audience, sequence_number));
         let bytes = if is_complete { 0 } else { output.bytes() };
         if is_complete {
             self.open.remove(&key);
         }
         self.bytes = self.bytes.saturating_sub(bytes_before) + bytes;
         units
+    }
+
+    /// Notes the time of an event, for the text of its session that is still held: when that text is cut,
+    /// later events may have been sent.
+    pub(super) fn note_time(&mut self, entry: &HistoryEntry) {
+        let texts = self.open.range_mut((entry.session, None)..);
+        for (_, output) in texts.take_while(|((session, _), _)| *session == entry.session) {
+            output.latest_us = output.latest_us.max(entry.latest_us);
+        }
     }
 
     /// How many bytes the incomplete outputs take.
@@ -134,7 +151,9 @@ impl HeldOutputs {
         output.cutter.finish(&mut |piece| {
             pieces.push((piece.text.to_owned(), piece.boundary, piece.chars as u64));
         });
-        output.units(pieces, false, audience, None, self.extension)
+        // Its events came earlier, so none of them can be sent as it is.
+        output.is_cut = true;
+        output.units(pieces, (false, self.extension), audience, None)
     }
 
     /// Where the held text of each output begins and ends.
@@ -160,10 +179,9 @@ impl HeldOutput {
     fn units(
         &mut self,
         pieces: Vec<(String, CoalesceBoundary, u64)>,
-        is_complete: bool,
+        (is_complete, extension): (bool, bool),
         audience: u64,
         sequence_number: Option<u64>,
-        extension: bool,
     ) -> Vec<Unit> {
         let count = pieces.len();
         let mut units = Vec::with_capacity(count);
@@ -202,12 +220,13 @@ impl HeldOutput {
         let is_whole = chunk.position == self.position
             && chunk.chunk == text
             && chunk.complete == is_complete
-            && self.held_events <= 1;
+            && self.held_events <= 1
+            && !self.is_cut;
         let own_bytes = if is_whole { 0 } else { text.len() };
         let event = if is_whole {
             with_hint(source, chunk, self.boundaries, boundary)
         } else {
-            Arc::new(piece_of(
+            let mut piece = piece_of(
                 source,
                 chunk,
                 text,
@@ -215,9 +234,12 @@ impl HeldOutput {
                 is_complete,
                 boundary,
                 (self.parts, audience),
-            ))
+            );
+            date_not_before(&mut piece.envelope, self.latest_us);
+            Arc::new(piece)
         };
         let mut unit = Unit::new(&self.newest, event, UnitKind::Text, sequence_number);
+        unit.latest_us = unit.latest_us.max(self.latest_us);
         unit.stands_for = self.held_events.max(1);
         unit.weight += own_bytes;
         unit

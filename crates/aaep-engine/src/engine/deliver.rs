@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{AudienceMember, Engine, MemberPresence, NEVER};
+use super::{AudienceMember, Engine, MemberPresence, NEVER, SessionTable};
 use crate::audience::{Audience, HistoryEntry, SubscriberKey};
 use crate::clock::Now;
 use crate::frame::Frame;
@@ -32,7 +32,7 @@ impl Engine {
     /// Shapes an event for every audience and delivers it to every subscriber that may receive it now.
     pub(super) fn deliver(&mut self, now: Now, entry: &HistoryEntry, out: &mut Vec<Output>) {
         let log_bytes = self.log_bytes();
-        let Engine { audiences, members, primary, config, log_space, .. } = self;
+        let Engine { audiences, members, sessions, primary, config, log_space, .. } = self;
         let mut told = Vec::new();
         for full in audiences.values_mut() {
             full.room_bytes = log_space.bytes_for(full.weight, log_bytes);
@@ -57,7 +57,14 @@ impl Engine {
                 let Some(member) = members.get_mut(*subscriber) else { continue };
                 told.push((
                     *subscriber,
-                    proceed(member, *subscriber, (audience, config.at_a_time), now, primary, out),
+                    proceed(
+                        member,
+                        *subscriber,
+                        (audience, sessions, config.at_a_time),
+                        now,
+                        primary,
+                        out,
+                    ),
                 ));
             }
             full.trim(grown);
@@ -112,14 +119,20 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Engine { audiences, members, primary, config, .. } = self;
+        let Engine { audiences, members, sessions, primary, config, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         if member.presence != MemberPresence::Here || member.awaits_wire {
             return;
         }
-        let (cursor, mut pass) =
-            start_pass(member, subscriber, (audience, config.at_a_time), now, primary, out);
+        let (cursor, mut pass) = start_pass(
+            member,
+            subscriber,
+            (audience, sessions, config.at_a_time),
+            now,
+            primary,
+            out,
+        );
         let is_told = cursor.tell_left_behind(&mut pass);
         drop(pass);
         if is_told {
@@ -159,13 +172,13 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) -> Option<HeldUntil> {
-        let Engine { audiences, members, primary, config, .. } = self;
+        let Engine { audiences, members, sessions, primary, config, .. } = self;
         let member = members.get_mut(subscriber)?;
         if member.presence != MemberPresence::Here {
             return None;
         }
         let audience = audiences.get(&member.agreed.audience)?;
-        proceed(member, subscriber, (audience, config.at_a_time), now, primary, out)
+        proceed(member, subscriber, (audience, sessions, config.at_a_time), now, primary, out)
     }
 
     /// Files a subscriber in the lists by what the next event means for it.
@@ -174,7 +187,10 @@ impl Engine {
         if member.presence != MemberPresence::Here {
             return;
         }
-        let is_plain = member.limits.is_none() && member.cursor.is_plain();
+        let last_us = |key| self.sessions.get(key).map(|session| session.last_us);
+        let is_plain = member.limits.is_none()
+            && member.cursor.is_plain()
+            && !member.cursor.is_dated_ahead(last_us);
         let key = member.agreed.audience.clone();
         self.leave_lists(subscriber);
         let Engine { audiences, members, .. } = self;
@@ -241,7 +257,7 @@ impl Engine {
 fn proceed(
     member: &mut AudienceMember,
     subscriber: SubscriberKey,
-    (audience, at_a_time): (&Audience, usize),
+    (audience, sessions, at_a_time): (&Audience, &SessionTable, usize),
     now: Now,
     primary: &aaep::LanguageTag,
     out: &mut Vec<Output>,
@@ -249,7 +265,7 @@ fn proceed(
     let now_us = now.monotonic_us;
     let (awaits_wire, due_us) = (member.awaits_wire, member.due_us);
     let (cursor, mut pass) =
-        start_pass(member, subscriber, (audience, at_a_time), now, primary, out);
+        start_pass(member, subscriber, (audience, sessions, at_a_time), now, primary, out);
     let owes_summaries = cursor.owes_summaries();
     // A subscriber that receives every event receives them in order.
     let counts = audience.terms.keeps_every_event();
@@ -288,7 +304,7 @@ fn proceed(
 fn start_pass<'a>(
     member: &'a mut AudienceMember,
     subscriber: SubscriberKey,
-    (audience, at_a_time): (&'a Audience, usize),
+    (audience, sessions, at_a_time): (&'a Audience, &'a SessionTable, usize),
     now: Now,
     primary: &'a aaep::LanguageTag,
     out: &'a mut Vec<Output>,
@@ -298,5 +314,5 @@ fn start_pass<'a>(
     let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![subscriber] });
     let limits = limits.as_deref_mut();
     let left = at_a_time.max(1);
-    (cursor, DeliveryPass { audience, limits, now, primary, is_gap_owed, left, send })
+    (cursor, DeliveryPass { audience, sessions, limits, now, primary, is_gap_owed, left, send })
 }

@@ -72,11 +72,9 @@ impl Engine {
     pub(super) fn trim_logs(&mut self) {
         let log_bytes = self.log_bytes();
         let Engine { log_space, audiences, .. } = self;
-        if audiences.values().map(Audience::bytes).sum::<usize>() > log_bytes {
-            for audience in audiences.values_mut() {
-                audience.room_bytes = log_space.bytes_for(audience.weight, log_bytes);
-                audience.trim(0);
-            }
+        for audience in audiences.values_mut() {
+            audience.room_bytes = log_space.bytes_for(audience.weight, log_bytes);
+            audience.trim(0);
         }
     }
 

@@ -225,7 +225,9 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let json: Arc<[u8]> = json_of(&event).into();
-        let Some(entry) = self.file_event(key, event, &json, is_critical) else { return };
+        let Some(entry) = self.file_event(key, event, &json, (author, is_critical)) else {
+            return;
+        };
         let Some(principal) = self.sessions.get(key).map(|it| it.principal) else { return };
         self.event_unix_us = Some(now.unix_us);
         out.push(Output::Record(Record {
@@ -250,7 +252,7 @@ impl Engine {
         key: SessionKey,
         event: Arc<Event>,
         json: &[u8],
-        is_critical: bool,
+        (author, is_critical): (Author, bool),
     ) -> Option<HistoryEntry> {
         let weight = weight_of_json(json);
         let session = self.sessions.get_mut(key)?;
@@ -264,6 +266,8 @@ impl Engine {
             tags: session.tags.clone(),
             event,
             sequence_number: session.next_number,
+            author,
+            latest_us: session.last_us,
             is_critical,
             weight,
         };
@@ -278,32 +282,9 @@ impl Engine {
 
     /// An envelope with a new id, for an event that the engine makes itself.
     pub(super) fn own_envelope(&mut self, now: Now, key: SessionKey, like: &Envelope) -> Envelope {
-        let id = self.ids.event();
-        self.envelope_with(id, now, key, like)
-    }
-
-    /// An envelope with this id, for an event that the engine makes itself.
-    pub(super) fn envelope_with(
-        &self,
-        id: EventId,
-        now: Now,
-        key: SessionKey,
-        like: &Envelope,
-    ) -> Envelope {
         let session = self.sessions.get(key);
-        let (last_us, ahead_us) =
-            session.map_or((i64::MIN, 0), |session| (session.last_us, session.clock_ahead_us));
-        // By the agent's clock, so that the agent's next timestamp is not earlier.
-        let by_agent = Now { unix_us: now.unix_us.saturating_add(ahead_us), ..now };
-        Envelope {
-            event_id: id,
-            timestamp: stamp(by_agent, last_us),
-            sequence_number: None,
-            correlation_id: None,
-            context: aaep::Context::default(),
-            urgency: Some(Urgency::Normal),
-            ..like.clone()
-        }
+        let own_us = session.map_or(now.unix_us, |session| session.own_time_us(now));
+        own_envelope(self.ids.event(), own_us, like)
     }
 
     /// Announces that the agent waits, if it did not say so itself (appendix A.4).
@@ -426,6 +407,19 @@ impl Engine {
     }
 }
 
+/// An envelope with this id and time, for an event that the engine makes itself.
+pub(super) fn own_envelope(id: EventId, unix_us: i64, like: &Envelope) -> Envelope {
+    Envelope {
+        event_id: id,
+        timestamp: stamp(unix_us),
+        sequence_number: None,
+        correlation_id: None,
+        context: aaep::Context::default(),
+        urgency: Some(Urgency::Normal),
+        ..like.clone()
+    }
+}
+
 /// A state change that the engine makes itself.
 pub(super) fn state_changed(from: String, to: &str, summary: Option<String>) -> StateChanged {
     StateChanged {
@@ -444,8 +438,8 @@ fn leaves_waiting(change: &StateChanged) -> bool {
     change.from_state == state::AWAITING_INPUT && change.to_state != state::AWAITING_INPUT
 }
 
-/// The moment as a timestamp, never before the last one of the session.
-fn stamp(now: Now, last_us: i64) -> Timestamp {
+/// The moment as a timestamp.
+fn stamp(unix_us: i64) -> Timestamp {
     let epoch = || Timestamp::from_unix_us(0).expect("the beginning of 1970 is a moment");
-    Timestamp::from_unix_us(now.unix_us.max(last_us)).unwrap_or_else(epoch)
+    Timestamp::from_unix_us(unix_us).unwrap_or_else(epoch)
 }

@@ -144,10 +144,10 @@ impl Engine {
             record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(key) else { return };
-        session.note_producer(&event, unix_us);
         session.heard_us = now.monotonic_us;
-        // Events of the hub are not a sign of life of the agent.
+        // Events of the hub are not a sign of life of the agent, and not dated by its clock.
         if author == Author::Agent {
+            session.note_producer(&event, unix_us);
             let since_us = now.unix_us.saturating_sub(unix_us);
             session.silent_before_us = u64::try_from(since_us).unwrap_or(0);
         }
@@ -172,7 +172,8 @@ impl Engine {
                 }
             }
         }
-        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, is_critical) else {
+        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, (author, is_critical))
+        else {
             return;
         };
         self.count_session(key);

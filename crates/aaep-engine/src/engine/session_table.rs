@@ -11,7 +11,7 @@ use crate::keys::SessionKey;
 
 /// The sessions in memory, oldest first.
 #[derive(Debug)]
-pub(super) struct SessionTable {
+pub(crate) struct SessionTable {
     sessions: BTreeMap<SessionKey, EngineSession>,
     next: SessionKey,
     by_id: HashMap<SessionId, SessionKey>,
@@ -29,7 +29,7 @@ impl SessionTable {
         }
     }
 
-    pub(super) fn get(&self, key: SessionKey) -> Option<&EngineSession> {
+    pub(crate) fn get(&self, key: SessionKey) -> Option<&EngineSession> {
         self.sessions.get(&key)
     }
 

@@ -167,17 +167,19 @@ impl Cursor {
         told: Option<FramedEvent>,
     ) {
         if let Some(told) = told {
-            self.send_at_once(pass, told.frame, &told.event.payload);
+            self.send_at_once(pass, told);
         }
     }
 
     /// Delivers one unit unchanged, except that it is marked as critical and so exempt from the rate.
     fn tell_exempt<F: FnMut(Arc<Frame>)>(&mut self, pass: &mut DeliveryPass<'_, F>, at: u64) {
         let Some(unit) = pass.audience.unit(at) else { return };
-        let mut event = (*unit.event).clone();
+        let mut event = (*self.dated(unit)).clone();
         event.envelope.urgency = Some(Urgency::Critical);
         let frame = encode(&event, true, None, &pass.audience.terms, pass.primary);
         self.take(at);
-        self.send_at_once(pass, frame, &event.payload);
+        let (session, latest_us) = (unit.session, unit.latest_us);
+        let event = Arc::new(event);
+        self.send_at_once(pass, FramedEvent { frame, event, session, latest_us });
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Cursor;
 use super::place::CursorSnapshot;
+use super::told::ToldTimes;
 use crate::audience::{Audience, SessionKey, TextKey, Unit};
 use crate::ids::IdDigest;
 
@@ -26,6 +27,8 @@ pub(super) struct CursorMemory {
     pub(super) details: Option<Box<CursorDetails>>,
     /// The last events that were sent out of order, or made for this subscriber alone, oldest first.
     sent: Vec<RememberedEvent>,
+    /// The times of what was sent out of order or made for this subscriber.
+    pub(super) told: ToldTimes,
     /// For events before this global order, the sending order is no longer known.
     doubtful_before: u64,
     /// Whether something was sent out of order since the caller last asked.
@@ -66,7 +69,7 @@ impl CursorDetails {
 
 impl CursorMemory {
     pub(super) fn is_empty(&self) -> bool {
-        self.details.is_none() && self.sent.is_empty()
+        self.details.is_none() && self.sent.is_empty() && self.told.is_empty()
     }
 
     /// Frees parts that have become empty.
@@ -174,9 +177,12 @@ impl Cursor {
         let digest = IdDigest::of(last);
         if let Some(found) = sent.and_then(|sent| sent.iter().rposition(|it| it.id == digest)) {
             let memory = self.memory.as_mut()?;
-            let again = memory.sent.drain(found + 1..).filter(|sent| sent.is_late_ask);
-            let again = again.map(|sent| sent.id).collect();
-            let (at, critical_at, details) = match &memory.sent.last()?.position {
+            let unsent: Vec<RememberedEvent> = memory.sent.drain(found + 1..).collect();
+            let again = unsent.iter().filter(|sent| sent.is_late_ask).map(|sent| sent.id).collect();
+            let unsent: Vec<IdDigest> = unsent.iter().map(|sent| sent.id).collect();
+            let position = &memory.sent.last()?.position;
+            let is_elsewhere = matches!(position, SentPosition::UnderOtherTerms(_));
+            let (at, critical_at, details) = match position {
                 SentPosition::InLog(at, critical_at, details) => {
                     (*at, *critical_at, details.clone())
                 }
@@ -187,6 +193,10 @@ impl Cursor {
             };
             memory.details = details;
             (self.at, self.critical_at) = (at, critical_at);
+            self.forget_told_after(&unsent);
+            if is_elsewhere {
+                self.note_overtaking(audience);
+            }
             return Some(again);
         }
         let found = audience.position_of(last);
@@ -202,6 +212,7 @@ impl Cursor {
             }
         }
         (self.at, self.critical_at) = (at + 1, at + 1);
+        self.forget_told_after(&[]);
         let Some(memory) = &mut self.memory else { return Some(Vec::new()) };
         memory.details = None;
         // Events that were sent out of order before stay remembered, because the subscriber may name one of
@@ -225,7 +236,9 @@ impl Cursor {
         let memory = details.map(|details| {
             Box::new(CursorMemory { details: Some(details), ..CursorMemory::default() })
         });
-        Some(Cursor { at, critical_at, memory })
+        let mut cursor = Cursor { at, critical_at, memory };
+        cursor.note_overtaking(audience);
+        Some(cursor)
     }
 
     /// A snapshot of where the subscriber is. `end` is the global order of the next event.
@@ -286,11 +299,14 @@ impl Cursor {
         let memory = CursorMemory {
             details,
             sent,
+            told: self.told_elsewhere(),
             doubtful_before: end,
             has_strayed: false,
             critical_waits: self.critical_waits(),
         };
-        Some(Cursor { at, critical_at, memory: Some(Box::new(memory)) })
+        let mut cursor = Cursor { at, critical_at, memory: Some(Box::new(memory)) };
+        cursor.note_overtaking(new);
+        Some(cursor)
     }
 
     /// Continues at the end of a log that does not reach back far enough. What was delivered under the old
@@ -306,7 +322,7 @@ impl Cursor {
         let memory = details.map(|details| {
             Box::new(CursorMemory { details: Some(details), ..CursorMemory::default() })
         });
-        Cursor { memory, ..Cursor::starting_at(new.end()) }
+        Cursor { memory, ..Cursor::starting_at(new.end()) }.with_told(self.told_elsewhere())
     }
 
     /// Whether something was sent out of order since the last call.

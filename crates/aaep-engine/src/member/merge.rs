@@ -14,8 +14,8 @@ use aaep::{CoreType, Event, EventType, LanguageTag, Object, Payload, Timestamp, 
 
 use super::{Cursor, DeliveryPass, MAX_WAITING_TOOLS};
 use crate::audience::{
-    Audience, SupersededBy, Unit, UnitKind, cut, extensions_of_text, is_text_alike, merged_id,
-    text_key,
+    Audience, SessionKey, SupersededBy, Unit, UnitKind, cut, extensions_of_text, is_text_alike,
+    merged_id, text_key,
 };
 use crate::counted::counted;
 use crate::frame::{Frame, encode};
@@ -31,6 +31,9 @@ const MAX_JOINED_BYTES: usize = 48 * 1024;
 pub(crate) struct FramedEvent {
     pub(super) frame: Arc<Frame>,
     pub(super) event: Arc<Event>,
+    pub(super) session: SessionKey,
+    /// The latest timestamp of the session up to the last unit that it stands for.
+    pub(super) latest_us: i64,
 }
 
 /// The text that was joined last. Subscribers with equal terms are mostly at the same position, so the next
@@ -58,7 +61,7 @@ pub(super) fn next<F>(
     pass: &DeliveryPass<'_, F>,
     (at, until): (u64, u64),
 ) -> Option<FramedEvent> {
-    let (audience, primary) = (pass.audience, pass.primary);
+    let audience = pass.audience;
     let unit = audience.unit(at)?;
     // Without limits, nothing is merged across another session. Any event id then says how far the subscriber
     // is, which may lose many events at once.
@@ -75,7 +78,7 @@ pub(super) fn next<F>(
             let too_many = mixes && waiting.len() > MAX_WAITING_TOOLS;
             match digest_type(audience).filter(|_| too_many) {
                 Some(digest) => sum_up(cursor, pass, &waiting, digest, None),
-                None => Some(tell(cursor, audience, (at, unit), primary)),
+                None => Some(tell(cursor, pass, at, unit)),
             }
         }
         UnitKind::Deleted => {
@@ -83,19 +86,14 @@ pub(super) fn next<F>(
             cursor.take(at);
             None
         }
-        UnitKind::Progress | UnitKind::Other => Some(tell(cursor, audience, (at, unit), primary)),
+        UnitKind::Progress | UnitKind::Other => Some(tell(cursor, pass, at, unit)),
     }
 }
 
 /// One unit, unchanged.
-fn tell(
-    cursor: &mut Cursor,
-    audience: &Audience,
-    (at, unit): (u64, &Unit),
-    primary: &LanguageTag,
-) -> FramedEvent {
+fn tell<F>(cursor: &mut Cursor, pass: &DeliveryPass<'_, F>, at: u64, unit: &Unit) -> FramedEvent {
     cursor.take(at);
-    FramedEvent { frame: audience.frame(unit, primary), event: Arc::clone(&unit.event) }
+    cursor.framed(pass, unit)
 }
 
 /// A state change from the first of the folded states. None if it would end where it began.
@@ -104,10 +102,10 @@ fn tell_state<F>(cursor: &mut Cursor, pass: &DeliveryPass<'_, F>, at: u64) -> Op
     let unit = audience.unit(at)?;
     let folded = cursor.take_folded(unit);
     let (Some((from, count)), Payload::StateChanged(change)) = (folded, &unit.event.payload) else {
-        return Some(tell(cursor, audience, (at, unit), primary));
+        return Some(tell(cursor, pass, at, unit));
     };
-    let time = time_of_merged(cursor, pass, (at, unit));
     cursor.take(at);
+    let time = cursor.time_of_merged(pass, unit);
     if *from == *change.to_state {
         return None;
     }
@@ -124,9 +122,10 @@ fn join<F>(
 ) -> Option<FramedEvent> {
     let unit = pass.audience.unit(span.0)?;
     let joinable = joinable(cursor, pass.audience, span, unit);
-    if joinable.len() == 1 && told_chars(cursor, unit) == 0 {
+    let is_late = unit.event.envelope.timestamp.unix_us() < cursor.told_us(unit.session);
+    if joinable.len() == 1 && told_chars(cursor, unit) == 0 && !is_late {
         cursor.note_text_told(pass, unit);
-        return Some(tell(cursor, pass.audience, (span.0, unit), pass.primary));
+        return Some(tell(cursor, pass, span.0, unit));
     }
     tell_joined(cursor, pass, joinable, None)
 }
@@ -143,16 +142,16 @@ pub(super) fn tell_joined<F>(
     let (first, last_at) = (audience.unit(*units.first()?)?, *units.last()?);
     let last = audience.unit(last_at)?;
     let told = told_chars(cursor, first);
-    let time = time_of_merged(cursor, pass, (last_at, last));
+    for at in &units {
+        cursor.take(*at);
+    }
+    let time = cursor.time_of_merged(pass, last);
     let key = JoinedTextKey { units, told, time, urgency };
     let known = audience.joined.borrow().as_ref().filter(|it| it.key == key).cloned();
     let as_one = match known {
         Some(it) => it.as_one,
         None => joined(audience, (first.text()?, last), &key, primary)?,
     };
-    for at in &key.units {
-        cursor.take(*at);
-    }
     cursor.note_text_told(pass, last);
     audience.joined.replace(Some(JoinedText { key, as_one: as_one.clone() }));
     Some(as_one)
@@ -188,26 +187,6 @@ fn joined(
         (stands_for, key.time.clone(), urgency),
         primary,
     ))
-}
-
-/// When a merged event was emitted: now (§3.2.5). If more of its session is held, the time of the last event
-/// that it stands for, so that the next timestamp is not earlier (ruling 7).
-fn time_of_merged<F>(
-    cursor: &Cursor,
-    pass: &DeliveryPass<'_, F>,
-    (at, last): (u64, &Unit),
-) -> Timestamp {
-    let own = last.event.envelope.timestamp.clone();
-    let audience = pass.audience;
-    let mut later = (at + 1..audience.end()).filter_map(|at| audience.unit(at).map(|it| (at, it)));
-    let is_held = |(at, unit): (u64, &Unit)| {
-        unit.session == last.session && !unit.is_critical && !cursor.is_ahead(at)
-    };
-    if later.any(is_held) {
-        return own;
-    }
-    let is_later = |now: &Timestamp| now.unix_us() > own.unix_us();
-    Timestamp::from_unix_us(pass.now.unix_us).filter(is_later).unwrap_or(own)
 }
 
 /// Whether the beginning of a chunk was delivered under other terms.
@@ -355,11 +334,11 @@ pub(super) fn sum_up<F>(
         }
         .into()
     };
-    let (last_at, last) = (*waiting.last()?, *units.last()?);
-    let time = time_of_merged(cursor, pass, (last_at, last));
+    let last = *units.last()?;
     for at in waiting {
         cursor.take(*at);
     }
+    let time = cursor.time_of_merged(pass, last);
     let stands_for = units.iter().map(|unit| unit.stands_for).sum();
     Some(tell_merged(audience, last, summary, (stands_for, time, urgency), primary))
 }
@@ -415,5 +394,6 @@ fn tell_merged(
         Delivery { merged: Some(merged), ..Delivery::new() }.put_on(&mut event);
     }
     let frame = encode(&event, is_critical, None, &audience.terms, primary);
-    FramedEvent { frame, event: Arc::new(event) }
+    let (session, latest_us) = (last.session, last.latest_us);
+    FramedEvent { frame, event: Arc::new(event), session, latest_us }
 }

@@ -17,13 +17,21 @@ pub struct InvisibleStall {
     /// The subscriptions by the keys that the twin gave them.
     twins: BTreeMap<SubscriberKey, usize>,
     stalled: BTreeSet<usize>,
+    /// Differences that are right if the subscription is told of a gap later, in one of the two hubs.
+    doubts: BTreeMap<usize, String>,
     is_over: bool,
 }
 
 impl InvisibleStall {
     /// Creates the invariant with an engine that has not handled any input yet.
     pub fn new(twin: Engine) -> Self {
-        InvisibleStall { twin, twins: BTreeMap::new(), stalled: BTreeSet::new(), is_over: false }
+        InvisibleStall {
+            twin,
+            twins: BTreeMap::new(),
+            stalled: BTreeSet::new(),
+            doubts: BTreeMap::new(),
+            is_over: false,
+        }
     }
 
     /// The key that the twin gave a subscriber.
@@ -43,6 +51,14 @@ impl InvisibleStall {
                 more.extend(outputs.iter().filter_map(more_for));
             }
         }
+    }
+
+    /// A log that is too short for a subscriber is noticed before the gap can be told.
+    fn finish(&self, truth: &WorldTruth) -> Result<(), String> {
+        let is_there = |at: usize| truth.subscriptions[at].presence == SubscriberPresence::Here;
+        let is_meant = |at: usize| is_there(at) && !self.stalled.contains(&at);
+        let doubt = self.doubts.iter().find(|(at, _)| is_meant(**at));
+        doubt.map_or(Ok(()), |(_, doubt)| Err(doubt.clone()))
     }
 
     fn has_stalled(&self, subscriber: SubscriberKey, truth: &WorldTruth) -> bool {
@@ -98,10 +114,14 @@ impl Invariant for InvisibleStall {
     fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
         // The twin was not killed, so after a restart there is nothing to compare.
         self.is_over |= matches!(moment, WorldMoment::Restarted { .. });
-        let WorldMoment::Handled(step) = moment else { return Ok(()) };
         if self.is_over {
             return Ok(());
         }
+        let step = match moment {
+            WorldMoment::Handled(step) => step,
+            WorldMoment::Finished => return self.finish(truth),
+            _ => return Ok(()),
+        };
         let input = match step.input {
             EngineInput::Block { subscriber } => {
                 self.stalled.extend(truth.of(*subscriber).map(|(at, _)| at));
@@ -148,18 +168,29 @@ impl Invariant for InvisibleStall {
         let is_other = |at: &usize| !self.stalled.contains(at);
         let expected = sent(&twin, |key| self.twins.get(&key).copied().filter(is_other));
         let found = sent(step.outputs, |key| truth.of(key).map(|(at, _)| at).filter(is_other));
-        if found == expected {
-            return Ok(());
+        let all = found.iter().chain(&expected).map(|(at, _)| *at);
+        for at in all.collect::<BTreeSet<usize>>() {
+            let of = |list: &[(usize, &Arc<Frame>)]| -> Vec<Arc<Frame>> {
+                list.iter().filter(|it| it.0 == at).map(|it| Arc::clone(it.1)).collect()
+            };
+            let (found, expected) = (of(&found), of(&expected));
+            if found != expected {
+                let doubt = difference(&found, &expected, truth.subscriptions[at].id.as_str());
+                self.doubts.entry(at).or_insert(doubt);
+            }
         }
-        let place = found.iter().zip(&expected).position(|(one, other)| one != other);
-        let place = place.unwrap_or(found.len().min(expected.len()));
-        let name = |list: &[(usize, &Arc<Frame>)]| {
-            list.get(place).map_or("nothing".to_owned(), |(at, frame)| {
-                format!("{} to {}", frame.event_id, truth.subscriptions[*at].id)
-            })
-        };
-        Err(format!("The hub sent {}; without stalls it is {}.", name(&found), name(&expected)))
+        Ok(())
     }
+}
+
+/// The first difference between the frames that a subscription was sent and those without stalls.
+fn difference(found: &[Arc<Frame>], expected: &[Arc<Frame>], id: &str) -> String {
+    let place = found.iter().zip(expected).position(|(one, other)| one != other);
+    let place = place.unwrap_or(found.len().min(expected.len()));
+    let name = |list: &[Arc<Frame>]| {
+        list.get(place).map_or("nothing".to_owned(), |frame| frame.event_id.to_string())
+    };
+    format!("The hub sent {} to {id}; without stalls it is {}.", name(found), name(expected))
 }
 
 /// The frames sent to each subscription, in order. The two hubs may give their subscribers

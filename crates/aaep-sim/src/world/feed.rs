@@ -47,13 +47,15 @@ impl World {
         let mut ended = Vec::new();
         let mut lost = Vec::new();
         let mut readings = BTreeMap::new();
-        for output in outputs {
+        let first_place = self.outputs;
+        self.outputs += outputs.len() as u64;
+        for (place, output) in (first_place..).zip(outputs) {
             match output {
                 Output::Deliver { frame, to } => {
                     let read = readings.entry(Arc::as_ptr(frame)).or_insert_with(|| read(frame));
                     let Some(read) = read else { continue };
                     for key in to {
-                        delivered.extend(self.delivered(*key, frame, read));
+                        delivered.extend(self.delivered((*key, place), frame, read));
                     }
                 }
                 Output::Accepted { subscriber, .. } => {
@@ -86,6 +88,7 @@ impl World {
             now,
             input,
             outputs,
+            first_place,
             delivered: &delivered,
             changed,
             deadline,
@@ -127,7 +130,7 @@ impl World {
 
     fn delivered(
         &self,
-        key: SubscriberKey,
+        (key, place): (SubscriberKey, u64),
         frame: &Arc<Frame>,
         read: &FrameReading,
     ) -> Option<DeliveredEvent> {
@@ -139,6 +142,7 @@ impl World {
             terms: Rc::clone(&it.terms),
             fault: read.fault.clone(),
             sent_us: self.now_us,
+            place,
         })
     }
 

@@ -203,6 +203,7 @@ impl Engine {
             // Sent out of order, it has no sequence number: the number would not fit its neighbours.
             let frame = encode(&ask.event, true, None, &member.agreed.terms, primary);
             member.cursor.remember_late_ask(&frame.event_id, audience);
+            member.cursor.note_told(ask.session, &ask.event);
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
         if !member.asked.late.is_empty() {

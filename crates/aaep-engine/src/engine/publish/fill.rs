@@ -84,7 +84,7 @@ impl Engine {
     fn stamp_of(&self, now: Now, event: &Object) -> Value {
         let session = session_of(event).and_then(|id| self.session(&id));
         let last_us = session.map_or(i64::MIN, |session| session.last_us);
-        stamp(now, last_us).as_str().into()
+        stamp(now.unix_us.max(last_us)).as_str().into()
     }
 
     /// The state in which subscribers believe the agent of an event to be.

@@ -12,7 +12,7 @@ use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
 use super::super::deliver::HeldUntil;
-use super::super::publish::state_changed;
+use super::super::publish::{own_envelope, state_changed};
 use super::super::session_table::SessionTable;
 use super::super::{
     AudienceMember, Engine, EngineSession, MemberPresence, MissedEvents, SentLast,
@@ -243,7 +243,7 @@ impl Engine {
         let Some(cursor) = Cursor::from_snapshot(&snapshot, audience, text_end_before) else {
             return false;
         };
-        member.cursor = cursor;
+        member.cursor.replace(cursor);
         self.ask_again_if(subscriber, |_| true);
         true
     }
@@ -283,7 +283,7 @@ impl Engine {
             return false;
         }
         let cursor = Cursor::from_snapshot(&CursorSnapshot::at(order), audience, text_end_before);
-        cursor.map(|cursor| member.cursor = cursor).is_some()
+        cursor.map(|cursor| member.cursor.replace(cursor)).is_some()
     }
 
     /// Makes the current position the start of a subscription that continues an earlier one.
@@ -466,6 +466,7 @@ impl Engine {
             let frame = encode(&event, false, number, terms, &self.primary);
             member.summaries += 1;
             member.cursor.tell_summary(&frame.event_id, audience);
+            member.cursor.note_told(key, &event);
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
     }
@@ -503,7 +504,9 @@ impl Engine {
         // Two summaries at the same moment have different numbers.
         let number = member.summaries;
         let id = self.ids.personal_event(&member.id, key, (now.monotonic_us, number));
-        let envelope = self.envelope_with(id, now, key, &like);
+        let own_us = session.map_or(now.unix_us, |session| session.own_time_us(now));
+        let unix_us = member.cursor.time_of_summary(own_us, key, audience);
+        let envelope = own_envelope(id, unix_us, &like);
         let mut event = Event::new(envelope, state_changed(known.clone(), &known, Some(summary)));
         if gap.is_some() {
             Delivery { gap, ..Delivery::new() }.put_on(&mut event);
