@@ -116,6 +116,10 @@ pub struct Store {
     commits: u64,
     /// Whether the last transaction found no room.
     is_full: bool,
+    /// Whether the database could not be opened again after a failure, so that it is not known how far it got.
+    is_stale: bool,
+    /// The last commit of the hub, if it failed in a way that leaves open whether it counts.
+    doubt: Option<CommitDoubt>,
     /// Whether acknowledged data was lost. The hub's first commit clears this.
     is_incomplete: bool,
     /// How many commits contained something beyond its bound.
@@ -125,6 +129,14 @@ pub struct Store {
     age: AgeClock,
     audit_path: Option<Arc<PathBuf>>,
     _lock: Option<LockedFolder>,
+}
+
+/// A commit of which it is not known whether it counts.
+#[derive(Debug, Clone, Copy)]
+struct CommitDoubt {
+    number: u64,
+    /// What the database says, once it is open again.
+    is_there: Option<bool>,
 }
 
 impl std::fmt::Debug for Store {
@@ -170,6 +182,7 @@ impl Store {
     /// Stores all changes or none, and returns when they are on disk. This waits for the disk once, and now and
     /// then once more for the audit file, so pass many changes at a time.
     pub fn commit(&mut self, changes: &[StoreChange]) -> Result<(), CommitError> {
+        self.doubt = None;
         if changes.is_empty() {
             return Ok(());
         }
@@ -193,6 +206,32 @@ impl Store {
         })?;
         self.newest_ids = newest.into_inner();
         Ok(())
+    }
+
+    /// Whether it is not known if the last commit counts, because the disk failed.
+    pub fn is_in_doubt(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// Finds out whether the last commit counts, if that is in doubt. Fails as long as the disk does not let the store
+    /// be opened again; try again later. Commit nothing in between that must not be stored twice.
+    pub fn settle_doubt(&mut self) -> Result<Option<bool>, CommitError> {
+        if self.doubt.is_none() {
+            return Ok(None);
+        }
+        self.reload_if_stale()?;
+        let is_there = self.doubt.and_then(|doubt| doubt.is_there).unwrap_or(false);
+        if is_there {
+            if self.journal.as_ref().is_some_and(JournalWriter::is_in_doubt) {
+                // The journal has it, but perhaps not on the disk.
+                self.transact(&[], |_, _| Ok(()))?;
+            }
+            self.log.catch_up(&self.reader());
+            self.is_full = false;
+            self.is_incomplete = false;
+        }
+        self.doubt = None;
+        Ok(Some(is_there))
     }
 
     /// Writes into the database what only the journal has on disk so far.
@@ -348,11 +387,13 @@ impl Store {
     ) -> Result<T, CommitError> {
         let mut may_retry = true;
         let is_hubs = changes.is_some();
+        self.reload_if_stale()?;
         loop {
             let lines = self.log.prepare(entries)?;
             let expected = self.commits + 1;
-            // Only the database forgets entries that are safe in the audit file.
-            let changes = changes.filter(|_| !self.log.has_forgettable());
+            // Only the database forgets entries that are safe in the audit file, and settles what is in doubt.
+            let is_in_doubt = self.journal.as_ref().is_some_and(JournalWriter::is_in_doubt);
+            let changes = changes.filter(|_| !self.log.has_forgettable() && !is_in_doubt);
             let mut done = None;
             let (journal, age) = (&mut self.journal, self.age.now);
             let is_older = age != self.age.stored;
@@ -395,7 +436,8 @@ impl Store {
                 }
                 Err(fault) => {
                     self.is_full = matches!(fault, StoreFault::Full);
-                    self.resolve_failed_commit(generation, expected, done.is_some(), fault)?;
+                    let was_done = (done.is_some(), is_hubs);
+                    self.resolve_failed_commit(generation, expected, was_done, fault)?;
                 }
             }
             self.is_full = false;
@@ -412,17 +454,22 @@ impl Store {
         &mut self,
         generation: u64,
         expected: u64,
-        was_done: bool,
+        (was_done, is_hubs): (bool, bool),
         fault: StoreFault,
     ) -> Result<(), CommitError> {
         let error = CommitError::from(fault);
         let is_in_doubt = self.journal.as_ref().is_some_and(JournalWriter::is_in_doubt);
-        match self.reopen(generation) {
-            _ if is_in_doubt => Err(CommitError::InDoubt { why: error.to_string() }),
-            Ok(()) if self.commits == expected => Ok(()),
-            Err(why) if was_done => Err(CommitError::InDoubt { why: why.to_string() }),
-            _ => Err(error),
+        let reopened = self.reopen(generation).map(|()| self.commits == expected);
+        match reopened {
+            Ok(is_there) if !is_in_doubt => return if is_there { Ok(()) } else { Err(error) },
+            Err(_) if !is_in_doubt && !was_done => return Err(error),
+            _ => {}
         }
+        if is_hubs {
+            let is_there = reopened.as_ref().ok().copied();
+            self.doubt = Some(CommitDoubt { number: expected, is_there });
+        }
+        Err(CommitError::InDoubt { why: reopened.err().unwrap_or(error).to_string() })
     }
 
     /// Empties the journal, because the database has everything on disk.
@@ -434,13 +481,26 @@ impl Store {
 
     /// Opens the database again after a failure, and reads how far it got.
     fn reopen(&mut self, generation: u64) -> Result<(), CommitError> {
+        self.is_stale = true;
         self.shared.reopen(generation)?;
+        self.reload_if_stale()
+    }
+
+    /// Reads how far the database got, if that is not known since a failure. Opens it again first if it has to.
+    fn reload_if_stale(&mut self) -> Result<(), CommitError> {
+        if !self.is_stale {
+            return Ok(());
+        }
         let (counters, head) = self.shared.read(|transaction| {
             let meta = transaction.open_table(META)?;
             Ok((recover::counters(&meta)?, log::head(transaction)?))
         })?;
         self.commits = counters.commits;
         self.log.reload(head);
+        self.is_stale = false;
+        if let Some(doubt) = &mut self.doubt {
+            doubt.is_there.get_or_insert(counters.commits == doubt.number);
+        }
         Ok(())
     }
 }

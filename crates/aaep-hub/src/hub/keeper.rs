@@ -138,19 +138,15 @@ impl StoreKeeper {
         (all, None)
     }
 
-    /// Stores the changes, however long it takes. Returns false if they are not stored, or if that is unknown.
-    /// In the second case the hub has to be restarted, because its memory and the disk may differ.
+    /// Stores the changes, however long it takes. Returns false if the hub stops before that, or if its memory and the
+    /// disk may differ, so that it has to be restarted.
     fn keep(&mut self, changes: &mut Vec<StoreChange>) -> bool {
         let began = Instant::now();
         let mut is_first_failure = true;
         loop {
-            match self.store.commit(changes) {
+            match self.commit_once(changes) {
                 Ok(()) => break,
-                Err(
-                    error @ (CommitError::InDoubt { .. }
-                    | CommitError::Corrupt { .. }
-                    | CommitError::OutOfOrder { .. }),
-                ) => {
+                Err(error @ (CommitError::Corrupt { .. } | CommitError::OutOfOrder { .. })) => {
                     tracing::error!(%error, "The hub stops: what is stored may not be what it believes.");
                     self.status.note_failure(&error.to_string(), true);
                     return false;
@@ -163,6 +159,10 @@ impl StoreKeeper {
                     self.status.metrics.commit_failed();
                     self.status.note_failure(&error.to_string(), false);
                     if self.status.is_stopping() {
+                        if self.store.is_in_doubt() {
+                            // Nobody may be told that the last changes are lost.
+                            self.status.note_failure(&error.to_string(), true);
+                        }
                         return false;
                     }
                     self.make_room(changes);
@@ -180,6 +180,14 @@ impl StoreKeeper {
             self.status.metrics.beyond_bounds(self.store.beyond_bounds());
         }
         true
+    }
+
+    /// Stores the changes, unless an attempt counts that seemed to fail.
+    fn commit_once(&mut self, changes: &[StoreChange]) -> Result<(), CommitError> {
+        match self.store.settle_doubt()? {
+            Some(true) => Ok(()),
+            Some(false) | None => self.store.commit(changes),
+        }
     }
 
     /// Waits before the next attempt. Meanwhile it performs a requested deletion, which may make room.

@@ -122,8 +122,12 @@ impl SharedDatabase {
         if current.is_closed {
             return Err(StoreFault::Io("the store was closed".to_owned()));
         }
-        // The old one must release the file first.
-        drop(current.database.take());
+        // The old one must release the file first. It may want to write, and the disk has failed.
+        let former = current.database.take();
+        let _ = guarded(|| {
+            drop(former);
+            Ok(())
+        });
         let reopened = match open(&self.opener, self.journal.as_deref()) {
             Err(StoreFault::Full) if self.release_spare_room() => {
                 let reopened = open(&self.opener, self.journal.as_deref());

@@ -153,7 +153,7 @@ impl fmt::Display for CommitError {
             ),
             CommitError::InDoubt { why } => write!(
                 f,
-                "The disk failed, and it is not known whether the last changes were stored: {}. Check the disk, then start the hub again.",
+                "The disk failed, and it is not known yet whether the last changes were stored: {}. Make room or check the disk; the hub goes on when it can read what it stored.",
                 printable(why)
             ),
             CommitError::OutOfOrder { order, next_order } => write!(

@@ -17,6 +17,8 @@ pub(crate) struct TestDisk {
     pub(crate) room_bytes: Arc<AtomicU64>,
     /// How many syncs succeed before they fail.
     syncs: Arc<AtomicU64>,
+    /// How many writes, growths and syncs succeed before all fail.
+    changes: Arc<AtomicU64>,
     /// The file that reserves spare room, if any: without it, the disk has that much more room.
     spare: Option<std::path::PathBuf>,
 }
@@ -28,6 +30,12 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
+    fn count_change(&self) -> io::Result<()> {
+        let count = |left: u64| left.checked_sub(1);
+        let counted = self.disk.changes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
+        counted.map(drop).map_err(|_| io::ErrorKind::FileTooLarge.into())
+    }
+
     fn check(&self, end: u64) -> io::Result<()> {
         let given_up = self.disk.spare.as_ref().filter(|spare| !spare.exists());
         let more = given_up.map_or(0, |_| crate::store::spare::SPARE_BYTES);
@@ -48,10 +56,12 @@ impl StorageBackend for SmallDisk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.count_change()?;
         self.inner.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.count_change()?;
         let left = self.disk.syncs.load(Ordering::SeqCst);
         if left == 0 {
             return Err(io::Error::other("the disk is gone"));
@@ -62,6 +72,7 @@ impl StorageBackend for SmallDisk {
 
     /// Like a sparse file: it may be long, but only written bytes take room.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.count_change()?;
         self.check(offset + data.len() as u64)?;
         self.inner.write(offset, data)
     }
@@ -99,6 +110,7 @@ fn open_on_disk(
         spare,
         room_bytes: Arc::new(AtomicU64::new(u64::MAX)),
         syncs: Arc::new(AtomicU64::new(u64::MAX)),
+        changes: Arc::new(AtomicU64::new(u64::MAX)),
     };
     let path = folder.join("store.redb");
     let inside = disk.clone();
@@ -211,6 +223,68 @@ fn a_commit_whose_sync_fails_is_told_as_it_is() {
     let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
     assert_eq!(verified.last_seq, last_seq);
     assert!(next_order > 1, "no commit got through");
+}
+
+/// Stores the changes as a hub does: until that works, or it is known that it worked. Fails if the hub would have to
+/// end.
+fn try_to_keep(store: &mut Store, changes: &[StoreChange]) -> bool {
+    let kept = match store.settle_doubt() {
+        Ok(Some(true)) => Ok(()),
+        Ok(_) => store.commit(changes),
+        Err(error) => Err(error),
+    };
+    match kept {
+        Ok(()) => true,
+        Err(CommitError::Full | CommitError::Io { .. } | CommitError::InDoubt { .. }) => false,
+        Err(other) => panic!("the hub ends: {other}"),
+    }
+}
+
+/// From each write, growth and sync of the database on, all fail, until the disk is well again.
+#[test]
+fn whatever_the_disk_refuses_nothing_ends_and_nothing_is_lost_or_stored_twice() {
+    for open_small in [open_small, open_small_with_journal] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut store, _, disk) = open_small(folder.path());
+        let reader = store.reader();
+        let (mut order, mut refused) = (0, 0);
+        for well in 0.. {
+            // The journal has some that the database has only in memory.
+            for _ in 0..2 {
+                assert!(try_to_keep(&mut store, &[event(order, "a"), entry("a", Some("words"))]));
+                order += 1;
+            }
+            disk.changes.store(well, Ordering::SeqCst);
+            let written = store.checkpoint().is_ok();
+            let changes = [large_event(order), entry("large", None)];
+            let mut is_kept = false;
+            for _ in 0..3 {
+                is_kept = is_kept || try_to_keep(&mut store, &changes);
+                // Readers get an answer or an error.
+                let _ = reader.events(&session("a"), 0, 9);
+                let _ = store.sweep(aaep_engine::Now { monotonic_us: 0, unix_us: moment(order) });
+            }
+            let is_done = written && is_kept && disk.changes.load(Ordering::SeqCst) > 0;
+            disk.changes.store(u64::MAX, Ordering::SeqCst);
+            if !is_kept {
+                refused += 1;
+                assert!(try_to_keep(&mut store, &changes), "the disk is well again");
+            }
+            order += 1;
+            let last = reader.events(&session("large"), order - 1, 9).expect("read");
+            assert_eq!(last.len(), 1);
+            if is_done {
+                break;
+            }
+        }
+        assert!(refused > 3, "the disk refused something: {refused}");
+        drop(store);
+        let (store, recovered) = open(folder.path());
+        assert_eq!(orders(&store, &recovered), (0..order).collect::<Vec<_>>());
+        assert_eq!(store.audit().last_seq, order);
+        let verified = verify(&folder.path().join("audit.jsonl")).expect("the chain holds");
+        assert_eq!(verified.entries, order);
+    }
 }
 
 #[cfg(target_os = "linux")]
