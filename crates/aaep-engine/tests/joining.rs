@@ -52,6 +52,9 @@ fn a_late_subscriber_gets_the_open_question_unchanged_and_may_answer_it() {
         let heard = world.heard(&late);
         assert_eq!(kinds(heard), ["state.changed", "awaiting.confirmation"]);
         assert_eq!(heard[1].id(), &original);
+        let timeout_seconds = heard[1].json["timeout_seconds"].as_u64().expect("a time");
+        let left = &heard[1].json["extensions"]["agentvoice"]["seconds_left"];
+        assert_eq!(left, timeout_seconds - 20, "nobody believes to have longer than they do");
         let outputs = world.confirm(&late, "rpl_1", "accept");
         assert_eq!(resolved(&outputs), [("rpl_1", AskOutcome::Accept, DecidedBy::Reply)]);
         let told = notices(world.heard(&late));

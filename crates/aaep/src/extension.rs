@@ -182,6 +182,8 @@ object! {
         optional publisher: String = between(1, 1024);
         /// The ids as the agent wrote them, where they had another form.
         optional original: Original;
+        /// Of a question that is sent late or again: how many seconds are left to answer it.
+        optional seconds_left: u64 = between(0, DAY_S);
     }
 }
 
@@ -201,6 +203,7 @@ impl Delivery {
             counted_to: None,
             publisher: None,
             original: None,
+            seconds_left: None,
             other: Object::new(),
         }
     }

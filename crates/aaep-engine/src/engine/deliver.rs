@@ -105,7 +105,7 @@ impl Engine {
             self.note_late(subscriber);
         }
         self.deliver_summaries(now, subscriber, out);
-        self.send_late(subscriber, out);
+        self.send_late(now, subscriber, out);
         if must_be_asked {
             self.recheck_asks_of(now, subscriber, out);
         }

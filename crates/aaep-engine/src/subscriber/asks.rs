@@ -204,9 +204,12 @@ impl SubscriptionAsks {
         changes: &mut Vec<SubscriberChange>,
     ) -> Option<AskArrival> {
         let (token, timeout_seconds) = question(&event.payload)?;
-        let said = event.extensions.as_ref().filter(|_| may_wait).and_then(|_| Delivery::of(event));
-        let most_seconds = said.and_then(|said| said.max_timeout_seconds).unwrap_or(0);
-        let timeout_seconds = timeout_seconds.max(most_seconds);
+        let said = event.extensions.as_ref().and_then(|_| Delivery::of(event));
+        let most_seconds = said.as_ref().filter(|_| may_wait).and_then(|it| it.max_timeout_seconds);
+        let most_seconds = timeout_seconds.max(most_seconds.unwrap_or(0));
+        // An ask that comes late has less time than its own.
+        let left = said.and_then(|it| it.seconds_left).unwrap_or(most_seconds);
+        let timeout_seconds = most_seconds.min(left);
         if let Some(coming) = self.known(token, event) {
             if coming == AskArrival::TokenReused && self.open.contains_key(token) {
                 let why = WhyWithdrawn::TokenReused;

@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use aaep::ReplyToken;
+use aaep::extension::Delivery;
+use aaep::{Event, ReplyToken};
 
 use super::super::{Engine, MemberPresence};
 use crate::ask::PendingAsk;
 use crate::audience::SubscriberKey;
-use crate::clock::Now;
+use crate::clock::{Now, SECOND_US};
 use crate::frame::encode;
 use crate::io::Output;
 
@@ -153,7 +154,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         self.note_late(subscriber);
-        self.send_late(subscriber, out);
+        self.send_late(now, subscriber, out);
         self.recheck_asks_of(now, subscriber, out);
     }
 
@@ -188,6 +189,7 @@ impl Engine {
     /// Sends one batch of queued asks. The others follow when the wire has taken it.
     pub(in crate::engine) fn send_late(
         &mut self,
+        now: Now,
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
@@ -201,7 +203,8 @@ impl Engine {
             let Some((order, _)) = member.asked.late.pop_first() else { return };
             let Some(ask) = asks.at_order(order) else { continue };
             // Sent out of order, it has no sequence number: the number would not fit its neighbours.
-            let frame = encode(&ask.event, true, None, &member.agreed.terms, primary);
+            let event = with_seconds_left(&ask.event, ask.time.deadline_us(), now.monotonic_us);
+            let frame = encode(&event, true, None, &member.agreed.terms, primary);
             member.cursor.remember_late_ask(&frame.event_id, audience);
             member.cursor.note_told(ask.session, &ask.event);
             out.push(Output::Deliver { frame, to: vec![subscriber] });
@@ -211,4 +214,13 @@ impl Engine {
             out.push(Output::More { subscriber });
         }
     }
+}
+
+/// The ask with the time that is left to answer it. The person would otherwise be told the whole time.
+fn with_seconds_left(event: &Event, deadline_us: u64, now_us: u64) -> Event {
+    let mut event = event.clone();
+    let mut said = Delivery::of(&event).unwrap_or_default();
+    said.seconds_left = Some(deadline_us.saturating_sub(now_us) / SECOND_US);
+    said.put_on(&mut event);
+    event
 }

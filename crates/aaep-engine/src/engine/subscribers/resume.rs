@@ -139,7 +139,7 @@ impl Engine {
     ) {
         self.note_late(subscriber);
         self.deliver_summaries(now, subscriber, out);
-        self.send_late(subscriber, out);
+        self.send_late(now, subscriber, out);
         self.recheck_asks_of(now, subscriber, out);
         self.tell_more(now, subscriber, out);
     }
@@ -499,7 +499,7 @@ impl Engine {
             format!("{name} is at work: {}.", known.replace('_', " "))
         };
         if gap.is_some() {
-            summary.push_str(" Some of what happened before is missing here.");
+            summary.push_str(" Some of what happened before may be missing here.");
         }
         // Two summaries at the same moment have different numbers.
         let number = member.summaries;

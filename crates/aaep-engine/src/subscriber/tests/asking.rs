@@ -93,6 +93,17 @@ fn silence_makes_no_reply_and_the_question_expires_on_our_clock() {
 }
 
 #[test]
+fn an_ask_that_comes_late_has_only_the_time_that_is_left() {
+    let mut subscriber = listening();
+    let mut ask = confirmation("q", 60);
+    ask["extensions"] = json!({ "agentvoice": { "seconds_left": 20 } });
+    subscriber.get(1000, &ask);
+    assert_eq!(subscriber.tick(at(20_999)), []);
+    let expired = SubscriberChange::AskExpired { reply_token: token("q") };
+    assert_eq!(subscriber.tick(at(21_000)), [expired]);
+}
+
+#[test]
 fn more_time_a_pause_and_less_time_are_followed_on_our_clock() {
     let told = |ms: u64, at_ms: i64, paused: bool| {
         let deadline = json!({ "reply_token": "rpl_q", "at": moment(at_ms), "paused": paused });
