@@ -104,7 +104,7 @@ fn entry(kind: &'static str, who: &str, outcome: &str, words: &str) -> StoreChan
     })
 }
 
-/// So many seconds after the store began.
+/// This many seconds after the store began.
 fn moment(seconds: u64) -> i64 {
     1_700_000_000_000_000 + i64::try_from(seconds).expect("small") * 1_000_000
 }
