@@ -19,10 +19,10 @@ use serde_json::json;
 use crate::archive::{ArchiveFlags, ArchiveSource};
 use crate::console::{CommandFailure, ascii_json, name_of, number};
 use crate::keys::tell;
+use crate::order::example;
 use crate::store::{self, StoreFolderFlag};
 
 const EXIT_CODES: &str = "\
-For example, for the newest ten entries: aaep audit show --last 10
 Exit codes:
   0  it is done; for verify: the log is as it was written
   1  for verify: the log cannot be trusted
@@ -30,7 +30,7 @@ Exit codes:
 
 /// What to do with the audit log.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep audit show --last 10", EXIT_CODES))]
 pub(crate) struct AuditOptions {
     #[command(subcommand)]
     command: AuditCommand,
@@ -41,7 +41,7 @@ enum AuditCommand {
     /// Show the entries, oldest first, with the words that are still stored.
     ///
     /// It asks the hub, which needs the scope admin. If no hub runs, it reads the folder.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep audit show --last 10", EXIT_CODES))]
     Show {
         /// Show only the entries of this session.
         #[arg(long = "session", value_name = "SESSION")]
@@ -53,7 +53,7 @@ enum AuditCommand {
         place: ArchiveFlags,
     },
     /// Check that nobody changed the log after it was written.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep audit verify --store ~/aaep-backup", EXIT_CODES))]
     Verify {
         /// The folder of the store. The log is also compared with the store.
         #[arg(
@@ -71,7 +71,7 @@ enum AuditCommand {
         json: bool,
     },
     /// Write every entry as a line of JSON, with the words that are still stored.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep audit export --store ~/aaep-backup --output audit.jsonl", EXIT_CODES))]
     Export {
         /// Write to this new file instead of standard output.
         #[arg(long, value_name = "FILE")]

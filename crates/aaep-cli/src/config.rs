@@ -11,12 +11,12 @@ use crate::console::{CommandFailure, name_of, reason};
 use crate::english::{configuring, keeping};
 use crate::folders::make_folder_of;
 use crate::keys::tell;
+use crate::order::example;
 use crate::settings::keys::{KEYS, SettingKey, SettingValue, template};
 use crate::settings::rules::{AnswerRule, RuleAnswer};
 use crate::settings::{self, EffectiveSettings, SettingOrigin, SettingsFlags};
 
 const EXIT_CODES: &str = "\
-For example: aaep config edit
 Exit codes:
   0  it is done; for check and edit: all settings in the file can be used
   1  for check and edit: a setting in the file cannot be used
@@ -24,7 +24,7 @@ Exit codes:
 
 /// What to do with the settings.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep config edit", EXIT_CODES))]
 pub(crate) struct ConfigOptions {
     #[command(subcommand)]
     command: ConfigCommand,
@@ -33,16 +33,16 @@ pub(crate) struct ConfigOptions {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Show every setting, its value, and where the value comes from.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep config show", EXIT_CODES))]
     Show(SettingsFlags),
     /// Open the file in your editor (VISUAL or EDITOR), and check it afterwards.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep config edit", EXIT_CODES))]
     Edit,
     /// List what in the file cannot be used, with its line.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep config check", EXIT_CODES))]
     Check,
     /// Print the path of the file.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep config path", EXIT_CODES))]
     Path,
 }
 

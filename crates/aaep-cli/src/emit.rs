@@ -25,6 +25,12 @@ use crate::split::{FoundPiece, MessageSplitter};
 use short::{EmitCommand, PrintedId};
 
 const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything was published
+  1  the hub refused something; standard error says what and why
+  2  it could not be done: wrong usage, no hub, or a file that cannot be read";
+
+const HELP: &str = "\
 For example, in a script:
   AAEP_SESSION=$(aaep emit start \"Looking for old photos.\"); export AAEP_SESSION
   aaep emit tool search \"Searching for photos.\"
@@ -33,10 +39,7 @@ For example, in a script:
   write-the-report | aaep emit stream
   aaep emit end \"Done.\"
 An event in a file needs a type and its own fields; the hub fills in ids, times and the rest.
-Exit codes:
-  0  everything was published
-  1  the hub refused something; standard error says what and why
-  2  it could not be done: wrong usage, no hub, or a file that cannot be read";
+";
 
 /// How many events of a file are sent in one request.
 const MAX_EVENTS: usize = 64;
@@ -46,7 +49,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// What to publish.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES, subcommand_negates_reqs = true)]
+#[command(after_help = format!("{HELP}{EXIT_CODES}"), subcommand_negates_reqs = true)]
 pub(crate) struct EmitOptions {
     #[command(subcommand)]
     short: Option<EmitCommand>,

@@ -15,9 +15,9 @@ use serde_json::json;
 use crate::console::{CommandFailure, name_of};
 use crate::english::signing;
 use crate::folders::data_folder;
+use crate::order::example;
 
 const EXIT_CODES: &str = "\
-For example, to publish the keys: aaep keys list --jwks
 The keys are in a folder that only you can read.
 Exit codes:
   0  it is done
@@ -25,7 +25,7 @@ Exit codes:
 
 /// What to do with the keys.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep keys list --jwks", EXIT_CODES))]
 pub(crate) struct KeysOptions {
     #[command(subcommand)]
     command: KeysCommand,
@@ -36,7 +36,7 @@ enum KeysCommand {
     /// Make a new key that signs from now on.
     ///
     /// The previous key stays published for a while, so that what it signed can still be verified.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep keys new --overlap-days 90", EXIT_CODES))]
     New {
         /// The algorithm that the key signs with.
         #[arg(long, value_enum, default_value_t = AlgorithmName::Es256)]
@@ -48,7 +48,7 @@ enum KeysCommand {
         place: KeysFolderFlag,
     },
     /// List the keys: which one signs, which are still published, which are retired.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep keys list --jwks", EXIT_CODES))]
     List {
         /// Print a JSON array, for programs.
         #[arg(long, conflicts_with = "jwks")]
@@ -60,7 +60,7 @@ enum KeysCommand {
         place: KeysFolderFlag,
     },
     /// Retire a key that no longer signs: stop publishing it, and delete its private half.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep keys retire KID", EXIT_CODES))]
     Retire {
         /// The key, as `aaep keys list` names it.
         kid: Thumbprint,

@@ -124,17 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_an_example_and_exit_codes_on_lines_of_their_own() {
+    fn every_command_has_an_example_of_its_own_and_exit_codes_on_lines_of_their_own() {
         let command = ordered::<crate::AaepOptions>();
         for below in command.get_subcommands().filter(|it| it.get_name() != "hook") {
-            let help = below.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let helps = below.get_subcommands().filter_map(Command::get_after_help);
-            let helps: String = helps.map(ToString::to_string).collect();
-            assert!((help.clone() + &helps).contains("For example"), "{}", below.get_name());
-            let of_manifest = below.get_name() == "manifest";
-            let is_listed = |it: &str| it.contains("\nExit codes:\n  0  ");
-            assert!(is_listed(if of_manifest { &helps } else { &help }), "{}", below.get_name());
+            let name = format!("aaep {}", below.get_name());
+            check_help(below, &name, name == "aaep manifest");
+            for inner in below.get_subcommands().filter(|it| it.get_name() != "help") {
+                check_help(inner, &format!("{name} {}", inner.get_name()), false);
+            }
         }
+    }
+
+    fn check_help(command: &Command, name: &str, has_no_codes: bool) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let example = help.split_once("For example").map(|(_, it)| it).unwrap_or_default();
+        assert!(example.contains(name), "{name}: {help}");
+        assert!(has_no_codes || example.contains("\nExit codes:\n  0  "), "{name}: {help}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::console::CommandFailure;
 
 /// What to do with a manifest.
 #[derive(Debug, Args)]
+#[command(after_help = "For example: aaep manifest verify example.org")]
 pub(crate) struct ManifestOptions {
     #[command(subcommand)]
     command: ManifestCommand,

@@ -6,6 +6,11 @@ use std::fmt::Write as _;
 use clap::builder::StyledStr;
 use clap::{Command, CommandFactory};
 
+/// The end of the help of a command: a line that a person can type, and the rest.
+pub(crate) fn example(line: &str, rest: &str) -> String {
+    format!("For example: {line}\n{rest}")
+}
+
 /// The commands by who uses them, in the order in which a person meets them.
 const GROUPS: &[(&str, &[&str])] = &[
     (

@@ -14,9 +14,9 @@ use crate::archive::{ArchiveFlags, ArchivedEvent, ArchivedSession, SessionArchiv
 use crate::console::{CommandFailure, ascii_json, ascii_json_line};
 use crate::english::{AGENT_WITHOUT_NAME, archiving};
 use crate::keys::{moment, tell};
+use crate::order::example;
 
 const EXIT_CODES: &str = "\
-For example, for the newest session: aaep sessions list, then aaep sessions show SESSION_ID
 Exit codes:
   0  it is done
   2  it could not be done: wrong usage, no such session, no hub, or a store that cannot be used";
@@ -27,7 +27,7 @@ const TOLD: [&str; 7] =
 
 /// What to do with sessions.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep sessions list", EXIT_CODES))]
 pub(crate) struct SessionsOptions {
     #[command(subcommand)]
     command: SessionsCommand,
@@ -36,7 +36,7 @@ pub(crate) struct SessionsOptions {
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
     /// List the sessions: those that run, then those that ended, newest first.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep sessions list", EXIT_CODES))]
     List {
         /// Print a JSON array, for programs.
         #[arg(long)]
@@ -45,7 +45,7 @@ enum SessionsCommand {
         place: ArchiveFlags,
     },
     /// Show a session and its events.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep sessions show SESSION_ID", EXIT_CODES))]
     Show {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,
@@ -59,7 +59,7 @@ enum SessionsCommand {
     ///
     /// Everybody who listens hears that the session was ended by hand. Its open questions are withdrawn, and nothing is
     /// accepted.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep sessions end SESSION_ID", EXIT_CODES))]
     End {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,
@@ -69,7 +69,7 @@ enum SessionsCommand {
     /// Delete a session that has ended: its events, what was answered, and the words in the audit log.
     ///
     /// The audit log still says that something was asked and answered, and that its words were deleted.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep sessions delete SESSION_ID --yes", EXIT_CODES))]
     Delete {
         /// The session, as `aaep sessions list` names it.
         session_id: SessionId,

@@ -18,9 +18,9 @@ use crate::console::{CommandFailure, ascii_json, name_of};
 use crate::english::{admitting, failures};
 use crate::folders::{self, configuration_folder};
 use crate::keys::{now_unix_ms, tell};
+use crate::order::example;
 
 const EXIT_CODES: &str = "\
-For example: aaep tokens new --name \"laptop of Ada\" --scope listen --scope reply --for ada
 The file of the tokens can be changed by you alone. It contains hashes of the secrets, not the secrets themselves.
 Exit codes:
   0  it is done
@@ -28,7 +28,7 @@ Exit codes:
 
 /// What to do with the tokens.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep tokens new --name \"laptop of Ada\" --scope listen --scope reply --for ada", EXIT_CODES))]
 pub(crate) struct TokensOptions {
     #[command(subcommand)]
     command: TokensCommand,
@@ -37,7 +37,7 @@ pub(crate) struct TokensOptions {
 #[derive(Debug, Subcommand)]
 enum TokensCommand {
     /// Make a token and print it. This is the only time that it is shown.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep tokens new --name \"laptop of Ada\" --scope listen --scope reply --for ada", EXIT_CODES))]
     New {
         /// A name for you, such as the program and the machine that use the token.
         #[arg(long)]
@@ -71,7 +71,7 @@ enum TokensCommand {
         place: TokensFileFlag,
     },
     /// List the tokens: their ids, what they allow, and the last four characters of each.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep tokens list", EXIT_CODES))]
     List {
         /// Print a JSON array, for programs.
         #[arg(long)]
@@ -80,7 +80,7 @@ enum TokensCommand {
         place: TokensFileFlag,
     },
     /// Revoke a token: from then on it is refused.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep tokens revoke ID", EXIT_CODES))]
     Revoke {
         /// The id of the token, as `aaep tokens list` shows it. Never the secret.
         id: String,

@@ -38,7 +38,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended is as wanted.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

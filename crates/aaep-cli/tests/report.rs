@@ -1,4 +1,4 @@
-//! `aaep report`: the figures of the recorded sessions, and what becomes of recordings that are broken.
+//! `aaep report`: the figures of the recorded sessions, and what happens to broken recordings.
 //!
 //! The figures are committed. After an intended change, write them again with:
 //! `AAEP_WRITE_DOCS=1 cargo test -p aaep-cli --test report`

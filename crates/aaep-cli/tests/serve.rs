@@ -26,7 +26,7 @@ fn fails(home: &Path, arguments: &[&str]) -> String {
 
 struct Running {
     child: Child,
-    /// What it said when it started.
+    /// The lines that it printed when it started.
     said: Vec<String>,
     home: TempDir,
 }
@@ -62,7 +62,7 @@ impl Running {
         answer
     }
 
-    /// Sends a signal; the exit code and the log.
+    /// Sends a signal. Returns the exit code and the log.
     fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill runs");

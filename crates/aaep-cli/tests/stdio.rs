@@ -86,13 +86,13 @@ impl Hub {
         answer["result"]["subscription_id"].clone()
     }
 
-    /// An agent publishes over HTTP, as ever.
+    /// An agent publishes over HTTP, as usual.
     fn publish(&self, event: &Value) {
         let answer = post(&self.address, "/aaep/v1/publish", event);
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
 
-    /// Waits for the end: what was left on standard output, the exit code and the log.
+    /// Waits for the end. Returns the rest of standard output, the exit code and the log.
     fn end(mut self) -> (Vec<String>, Option<i32>, String) {
         let rest = all(&self.output);
         let log = all(&self.log).join("\n");
@@ -102,7 +102,7 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // One that has ended is as wanted.
+        // It may have ended already.
         let _ = self.process.kill();
     }
 }
@@ -171,7 +171,7 @@ fn a_parent_hears_agents_and_the_hub_ends_in_order_with_its_standard_input() {
         assert_eq!(line["jsonrpc"], "2.0");
     }
     assert!(log.contains("listens no more") && log.contains("The hub stops."), "{log}");
-    // What it acknowledged is there when it runs again.
+    // Everything that it acknowledged is there when it runs again.
     let mut hub = Hub::start(home.path(), &[]);
     hub.subscribe();
     let summed_up = hub.event_of("aaep:agent.state.changed");

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 use aaep_hub::audit::{self, Entry};
 use aaep_hub::store::{
     CommitError, OpenError, RecoveredStore, ReplayedEvent, Retention, Store, StoreChange,
@@ -27,7 +28,7 @@ fn event(order: u64, session: u64, bytes: usize) -> StoreChange {
         session_id: SessionId::parse(&format!("sess_{session}")).expect("digits"),
         event_id: EventId::parse(&format!("evt_{order:016x}")).expect("digits"),
         agent: 1,
-        principal: 1,
+        principal: PrincipalNumber(1),
         by_hub: false,
         is_urgent: false,
         unix_us: 0,

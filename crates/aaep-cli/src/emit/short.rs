@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::agent::{SPEAKER_FLAGS, SpeakerFlags, fresh_id};
 use crate::console::CommandFailure;
 use crate::english::emitting;
+use crate::order::example;
+
+use super::EXIT_CODES;
 
 /// The id to print from an answer.
 #[derive(Clone, Copy)]
@@ -20,16 +23,19 @@ pub(super) enum PrintedId {
 #[derive(Debug, Subcommand)]
 pub(super) enum EmitCommand {
     /// Begin a session and print its id, for `AAEP_SESSION` or --session.
+    #[command(after_help = example("aaep emit start 'Looking for old photos.'", EXIT_CODES))]
     Start {
         /// What the agent is going to do, in words for people.
         summary: String,
     },
     /// Say something; without a session, in a short session of its own.
+    #[command(after_help = example("aaep emit say 'The build is done.'", EXIT_CODES))]
     Say {
         /// The words.
         text: String,
     },
     /// Say a text piece by piece: everything from standard input, or one piece.
+    #[command(after_help = example("write-the-report | aaep emit stream", EXIT_CODES))]
     Stream {
         /// The next piece. Without it, standard input is read and published as it arrives.
         text: Option<String>,
@@ -41,6 +47,7 @@ pub(super) enum EmitCommand {
         output: Option<String>,
     },
     /// Say that a tool runs, or how it ended, with --done or --failed.
+    #[command(after_help = example("aaep emit tool search 'Searching for photos.'", EXIT_CODES))]
     Tool {
         /// The name of the tool.
         tool: String,
@@ -64,6 +71,7 @@ pub(super) enum EmitCommand {
         risk: Option<ToolRisk>,
     },
     /// Say how much of a long task is done.
+    #[command(after_help = example("aaep emit progress 'Half is searched.' --percent 50", EXIT_CODES))]
     Progress {
         /// How much is done, in words for people.
         summary: String,
@@ -78,6 +86,7 @@ pub(super) enum EmitCommand {
         steps: Option<u32>,
     },
     /// Say that the state of the agent changed.
+    #[command(after_help = example("aaep emit state thinking", EXIT_CODES))]
     State {
         /// The new state: idle, thinking, `calling_tool`, `writing_output`, deciding, or one of your own.
         to: String,
@@ -86,6 +95,7 @@ pub(super) enum EmitCommand {
         from: Option<String>,
     },
     /// End a session.
+    #[command(after_help = example("aaep emit end 'Done.'", EXIT_CODES))]
     End {
         /// The result, in words for people.
         summary: String,

@@ -86,7 +86,7 @@ fn silence_that_accepts_is_exit_code_1_unless_low_risk_and_reversible_were_state
     let hub = Hub::start();
     for risky in [&[][..], &["--risk", "low"], &["--risk", "medium", "--reversible"]] {
         let output = end(start(&hub, &[&["Sort it?", "--default", "accept"], risky].concat()));
-        // A hub may refuse to ask so; what it must not be is consent.
+        // A hub may refuse such an ask, but it must not count as consent.
         assert_ne!(output.status.code(), Some(0), "{risky:?}: {}", err(&output));
         assert!(!out(&output).contains("accept"), "{risky:?}: {}", out(&output));
         if output.status.code() == Some(1) {

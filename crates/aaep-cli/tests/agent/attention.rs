@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{Hub, Person, aaep, err, out};
 
-/// Someone at a machine with a hub, who listens and has numbers of their own.
+/// A person who listens at a machine with a hub, with question numbers of their own.
 struct Desk {
     hub: Hub,
     person: Person,
@@ -40,13 +40,13 @@ impl Desk {
         self.at_home(aaep(arguments)).output().expect("aaep runs")
     }
 
-    /// Answers, and gives the exit code and what was said.
+    /// Answers. Returns the exit code and the output.
     fn answer(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = self.run(&[&["answer"], words].concat());
         (output.status.code(), out(&output) + &err(&output))
     }
 
-    /// Asks in the background, and comes back when it waits.
+    /// Asks in the background. Returns when the question is pending.
     fn ask(&self, agent: &str, arguments: &[&str]) -> (Child, Value) {
         let mut command = self.hub.aaep(&[&["ask", "--agent", agent], arguments].concat());
         let asking =

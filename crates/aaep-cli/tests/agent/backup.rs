@@ -51,7 +51,7 @@ fn a_hub_that_runs_is_backed_up_and_its_audit_log_shown() {
     assert_eq!(held.status.code(), Some(0), "{}{}", out(&held), err(&held));
     let listed = aaep(&["sessions", "list", "--store", path(&backup)]).output().expect("it runs");
     assert!(out(&listed).starts_with("1 session in "), "{}{}", out(&listed), err(&listed));
-    // A hub goes on with it.
+    // A hub can continue with it.
     let restored = Hub::serve(&other, "127.0.0.1:0");
     let shown_there = self::run(&restored, &other, &["audit", "show"]);
     let there = out(&shown_there);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Hub, aaep, err, out};
 
-/// A recorder that has begun.
+/// A running recorder.
 fn recorder(url: &str, arguments: &[&str]) -> Child {
     begin(&mut aaep(&[&["capture", "--hub", url], arguments].concat()))
 }

@@ -1,4 +1,4 @@
-//! `aaep config`: what holds, where it comes from, and a file that is never left broken in silence.
+//! `aaep config`: the settings, where they come from, and that a broken file is always reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

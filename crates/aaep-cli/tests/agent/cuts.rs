@@ -20,7 +20,7 @@ use crate::support::{Hub, post};
 const CUTS: usize = 200;
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The same numbers for the same seed.
+/// Random numbers that a seed repeats.
 struct Dice(u64);
 
 impl Dice {
@@ -132,7 +132,7 @@ fn cut_unix(cutter: &Arc<Cutter>, folder: &Path, hub: PathBuf) -> PathBuf {
     path
 }
 
-/// Speaks piece by piece until the subscriber was cut off often enough, and gives back all that was said.
+/// Speaks piece by piece until the subscriber was cut off often enough. Returns everything that was said.
 fn speak(origin: &str, cutter: &Cutter) -> String {
     let publish = |event: &serde_json::Value| {
         let (status, body) = post(origin, "/aaep/v1/publish", event);
@@ -166,7 +166,7 @@ fn speak(origin: &str, cutter: &Cutter) -> String {
     said
 }
 
-/// Hears one session, up to its end: what it says, and how often the line came back.
+/// Hears one session, up to its end. Returns its text, and how often the connection returned.
 pub(crate) fn hear_everything(subscriber: &mut Subscriber, patience: Duration) -> (String, usize) {
     let (mut heard, mut started, mut reconnected) = (String::new(), 0, 0);
     loop {

@@ -19,7 +19,7 @@ impl<'a> Driven<'a> {
         Driven { ear, name }
     }
 
-    /// What it is told last.
+    /// The last instruction to it.
     fn takes(&self) -> Value {
         let path = format!("/aaep/v1/agents/{}/inbox?wait_seconds=30", self.name);
         let (status, said) = request(&self.ear.hub.origin, "GET", &path, &Value::Null);

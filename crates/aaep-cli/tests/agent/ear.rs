@@ -1,4 +1,4 @@
-//! Someone who listens with `aaep listen`, and what they hear.
+//! A person who listens with `aaep listen`, and what they hear.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -13,10 +13,10 @@ use crate::support::{Hub, out};
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A question that nobody should be taken to agree to.
+/// A question that must not be accepted by accident.
 pub(crate) const DANGEROUS: &[&str] = &["Delete 240 photos?", "--irreversible", "--risk", "high"];
 
-/// Someone who listens in a terminal without any comfort.
+/// A person who listens in a plain terminal.
 pub(crate) struct Ear {
     pub(crate) hub: Hub,
     process: Child,
@@ -40,7 +40,7 @@ impl Ear {
         Ear::start(folder, hub, arguments)
     }
 
-    /// Someone who listens to this hub, unless the arguments say otherwise.
+    /// A person who listens to this hub, unless the arguments say otherwise.
     pub(crate) fn start(folder: TempDir, hub: Hub, arguments: &[&str]) -> Self {
         Ear::start_with(folder, hub, arguments, &[])
     }
@@ -76,7 +76,7 @@ impl Ear {
         ear
     }
 
-    /// Waits until this was written, after what was waited for before; gives everything up to its end.
+    /// Waits for this text after the text of the wait before. Returns everything up to its end.
     pub(crate) fn hears(&mut self, words: &str) -> String {
         self.hears_any(&[words])
     }
@@ -122,14 +122,14 @@ impl Ear {
         command
     }
 
-    /// Leaves in order.
+    /// Stops listening in order.
     pub(crate) fn quit(mut self) {
         self.types("quit");
         assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
     }
 }
 
-/// What came of a question.
+/// The outcome of a question.
 pub(crate) fn outcome(asking: Child) -> (Option<i32>, String) {
     let output = asking.wait_with_output().expect("aaep ends");
     (output.status.code(), out(&output))

@@ -153,7 +153,7 @@ fn without_a_hub_nothing_risky_runs_and_the_rest_goes_on() {
     let list =
         json!({ "tool_name": "Bash", "tool_use_id": "toolu_2", "tool_input": { "command": "ls" } });
     assert_eq!(claude.hook("PreToolUse", &list), Value::Null);
-    // No dialog of ours: the agent's own stays.
+    // The hook does not decide, so the agent shows its own dialog.
     assert_eq!(claude.hook("PermissionRequest", &remove_build()), Value::Null);
 }
 

@@ -21,12 +21,12 @@ use crate::support::try_post;
 const KILLS: usize = 200;
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What everyone knows of the hub.
+/// What both threads know about the hub.
 struct World {
     origin: String,
     process_file: PathBuf,
     kills: AtomicUsize,
-    /// How many pieces the hub has taken.
+    /// How many pieces the hub has accepted.
     pieces: AtomicUsize,
 }
 
@@ -89,7 +89,7 @@ impl World {
         TcpStream::connect(self.origin.replace("http://", "")).is_ok()
     }
 
-    /// Publishes an event until the hub says that it has it.
+    /// Publishes an event until the hub acknowledges it.
     fn publish(&self, event: &Value) -> Value {
         let began = Instant::now();
         loop {

@@ -51,7 +51,7 @@ fn a_yes_without_a_number_is_not_for_a_question_that_came_just_now() {
     let mut ear = Ear::new(&[]);
     let first = ear.ask(&["Sort the mail?", "--risk", "low"]);
     ear.hears("Answer yes or no: ");
-    // This one is settled while the person makes up their mind, and another one comes in its place.
+    // This one is settled while the person decides, and another one takes its place.
     ear.types("1 no");
     assert_eq!(outcome(first), (Some(1), "reject\n".to_owned()));
     let second = ear.ask(DANGEROUS);
@@ -149,7 +149,7 @@ fn a_rule_never_consents_to_what_nobody_called_harmless() {
     let rules = "[[rules]]\nname = \"all mail\"\nagent = \"mail\"\nanswer = \"accept\"\n";
     let mut ear = Ear::with_settings(rules, &[]);
     for arguments in [DANGEROUS, &["Sort the mail?"], &["Sort the mail?", "--risk", "low"]] {
-        // Nobody said whether sorting the mail can be undone.
+        // The agent did not say whether sorting the mail can be undone.
         let asking = ear.ask(&[arguments, &["--agent", "mail"]].concat());
         ear.hears("Answer yes or no: ");
         ear.types("no");

@@ -43,7 +43,7 @@ fn ask_second(terminal: &Terminal) -> Child {
     asking
 }
 
-/// Another question comes, and Enter is pressed: it is not answered, and neither is any other.
+/// Another question comes before Enter is pressed. No question is answered.
 fn enter_after_another(terminal: &Terminal, typed: &str) {
     let second = ask_second(terminal);
     terminal.presses("Enter");
@@ -209,7 +209,7 @@ fn digits_are_the_numbers_of_questions_and_letters_those_of_choices() {
 fn a_line_from_a_pipe_that_was_begun_before_the_ask_answers_nothing() {
     let mut ear = Ear::new(&[]);
     ear.begins_to_type("ye");
-    // What is typed after it is read after it.
+    // Lines typed afterwards are read afterwards.
     let asking = ear.ask(DANGEROUS);
     ear.hears(PROMPT);
     ear.begins_to_type("s\n");

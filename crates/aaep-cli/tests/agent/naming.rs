@@ -1,11 +1,11 @@
-//! One way to name a hub, for agents and for people who listen, and what the old ways say.
+//! One way to name a hub, for agents and for people who listen, and the advice for the old ways.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::{Hub, aaep, err, out};
 
-/// A person's own machine, where nobody is told where the hub is.
+/// A person's own machine, on which no setting names the hub.
 fn at_home(folder: &Path, mut command: Command) -> Output {
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
         command.env(name, folder);

@@ -1,4 +1,4 @@
-//! Every example of docs/agents.md is run as it stands there, by a person who accepts and by one who does
+//! Every example of docs/agents.md runs unchanged, with a person who accepts and with one who does
 //! not. What it says it does, people hear.
 
 use std::path::Path;
@@ -103,7 +103,7 @@ fn python_hears_what_people_say_to_it() {
     let child = start(&hub, "python3", "-c", &examples("python")[1]);
     let prompt =
         json!({ "type": "agentvoice:agent.prompt", "agent_id": "parrot", "text": "Hello!" });
-    // It takes a moment until it has said what it accepts.
+    // It takes a moment until it has declared what it accepts.
     let mut told = person.says(prompt.clone());
     while told.0 == 409 {
         std::thread::sleep(std::time::Duration::from_millis(20));

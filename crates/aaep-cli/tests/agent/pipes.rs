@@ -34,7 +34,7 @@ const TRIED: &[(&[&str], &str)] = &[
     (&["listen", "--help"], ""),
 ];
 
-/// Commands whose output is not what they are for, or that are tried elsewhere.
+/// Commands that have another purpose than their output, or that other tests try.
 const NOT_TRIED: &[&str] =
     &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema", "serve"];
 

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Every reply has an id of its own.
 static OUTPUTS: AtomicU64 = AtomicU64::new(1);
 
-/// Someone at a machine with a hub.
+/// A person at a machine with a hub.
 struct Desk {
     hub: Option<Hub>,
     folder: TempDir,
@@ -38,7 +38,7 @@ impl Desk {
         self.hub.as_ref().expect("it runs")
     }
 
-    /// The hub is killed and comes back at the same address.
+    /// Kills the hub and starts it again at the same address.
     fn restart(&mut self) {
         let origin = self.hub().origin.clone();
         self.hub = None;
@@ -56,14 +56,14 @@ impl Desk {
         self.command(arguments).output().expect("aaep runs")
     }
 
-    /// What is told again.
+    /// Runs `aaep replay`. Returns what it says.
     fn hears(&self, arguments: &[&str]) -> String {
         let output = self.run(&[&["replay"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", err(&output));
         out(&output)
     }
 
-    /// Why it is not told.
+    /// Runs `aaep replay`, which fails. Returns why.
     fn fails(&self, arguments: &[&str]) -> String {
         let output = self.run(&[&["replay"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", out(&output));
@@ -71,7 +71,7 @@ impl Desk {
         err(&output)
     }
 
-    /// The same for machines.
+    /// The same as JSON.
     fn objects(&self, arguments: &[&str]) -> Vec<Value> {
         let text = self.hears(&[arguments, &["--json"]].concat());
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
@@ -122,7 +122,7 @@ impl Desk {
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("aaep runs")
     }
 
-    /// Two turns: in the first photos are counted, in the second nobody lets them be deleted.
+    /// Two turns: the first counts photos, and in the second deleting them is not accepted.
     fn two_turns(&self) {
         let person = self.hub().person();
         let (agent, session) = ("photos", "sess_photos");
@@ -159,7 +159,7 @@ fn assert_in_order(text: &str, all: &[&str]) {
     }
 }
 
-/// Someone who listens. They are killed at the end.
+/// `aaep listen`, which is killed at the end.
 struct Ear {
     process: Child,
     typing: ChildStdin,
@@ -199,7 +199,7 @@ impl Ear {
         assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
     }
 
-    /// With no chance to say goodbye.
+    /// Kills it, so that it cannot say goodbye.
     fn killed(mut self) {
         self.process.kill().expect("killed");
         self.process.wait().expect("dead");
@@ -302,7 +302,7 @@ fn only_decisions_says_what_was_asked_and_who_decided() {
     let mut desk = Desk::new();
     assert_eq!(desk.hears(&["decisions"]), "notice: Nothing was asked.\n");
     desk.two_turns();
-    // Nobody listens any more, so this one is over at once.
+    // Nobody listens now, so this one is settled at once.
     desk.begins("mail", "sess_mail", "Reading the mail.");
     let asking = desk.ask("mail", "sess_mail", "Send all mail?");
     assert_eq!(asking.wait_with_output().expect("it ends").status.code(), Some(1));
@@ -354,7 +354,7 @@ fn a_question_that_is_open_is_said_to_be_open_and_nothing_here_answers_it() {
         let mut command = desk.command(&[&["replay"], arguments].concat());
         let mut replay =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("aaep runs");
-        // Whatever is typed, it goes nowhere; it may be over before it is typed.
+        // Typed text has no effect, and the program may end before it is typed.
         let _ = replay.stdin.take().expect("its input").write_all(b"yes\n1 yes\n2\n");
         let told = out(&replay.wait_with_output().expect("it ends"));
         assert_in_order(
@@ -444,7 +444,7 @@ fn a_person_who_was_cut_off_continues_where_they_were_told_last() {
     let told = desk.hears(&[]);
     assert_in_order(&told, &["Since you left at ", "Listing the photos."]);
     assert!(!told.contains("Tidying the photos."), "{told}");
-    // Where it was is unknown if the file is broken, and nobody guesses.
+    // If the file is broken, the place is unknown, and the program does not guess.
     std::fs::write(desk.folder.path().join("aaep/left.json"), "{").expect("written");
     let why = desk.fails(&[]);
     assert!(why.contains("is not used, because it is broken"), "{why}");

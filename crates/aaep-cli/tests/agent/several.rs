@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::ear::{DANGEROUS, Ear, outcome};
 use crate::support::{Hub, aaep, err, out, post};
 
-/// Someone who listens to two hubs, and the second one.
+/// A person who listens to two hubs, and the second hub.
 struct Two {
     ear: Ear,
     other: Option<Hub>,
@@ -68,7 +68,7 @@ fn waiting_at(two: &Two, hub: &Hub) -> u64 {
     looked["waiting"].as_u64().expect("a count")
 }
 
-/// A port where nobody is.
+/// A port on which nothing listens.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()

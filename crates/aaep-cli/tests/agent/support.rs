@@ -43,14 +43,14 @@ pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
-/// How long the journal of a hub is at first.
+/// The first length of a hub's journal.
 #[cfg(target_os = "linux")]
 const JOURNAL_BYTES: u64 = 256 << 10;
 
 /// A hub, with the scripted agent or without, that is killed at the end.
 pub(crate) struct Hub {
     process: Child,
-    /// Kept open, because the hub says more.
+    /// Kept open, because the hub prints more.
     _output: BufReader<ChildStdout>,
     pub(crate) origin: String,
     /// Where the demonstration keeps its store: it cannot clean up when it is killed.
@@ -97,7 +97,7 @@ impl Hub {
         Hub::serve_command(command, folder, &arguments)
     }
 
-    /// Lets no file of the hub grow beyond its journal, or again as much as it wants.
+    /// Limits the files of the hub to the length of its journal, or removes that limit.
     #[cfg(target_os = "linux")]
     pub(crate) fn fill_disk(&self, is_full: bool) {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -156,7 +156,7 @@ impl Hub {
         self.aaep(arguments).output().expect("aaep runs")
     }
 
-    /// Asks it to end in order, and waits until it has.
+    /// Stops it in order, and waits until it has ended.
     #[cfg(unix)]
     pub(crate) fn stop(mut self) {
         let number = self.process.id().to_string();
@@ -280,7 +280,7 @@ impl Person {
         self.says(reply).0 == 204
     }
 
-    /// Says anything on its subscription.
+    /// Sends any message on its subscription.
     pub(crate) fn says(&self, mut message: Value) -> (u16, Value) {
         message["subscription_id"] = self.subscription_id.as_str().into();
         post(&self.origin, "/aaep/v1/replies", &message)

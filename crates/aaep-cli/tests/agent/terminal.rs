@@ -1,6 +1,6 @@
 //! A whole session in a real terminal: tmux is the terminal, and what stands on its screen is compared with a file.
 //!
-//! Nothing is ever drawn twice: what went to the terminal is text and ends of lines, and nothing else.
+//! Nothing is drawn twice: only text and ends of lines go to the terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The screen at the end of the session.
 const SNAPSHOT: &str = include_str!("snapshots/terminal.txt");
 
-/// Where a question is answered, which is on the line that it ends with.
+/// The prompt at the end of a question, where it is answered.
 const PROMPT: &str = "Answer yes or no: ";
 
 /// What runs in the terminal: it waits until all that is written is also recorded, and says how it ended.
@@ -29,24 +29,24 @@ const SCRIPT: &str =
 const BACKGROUND_SCRIPT: &str = r#"while ! test -e "$0"; do sleep 0.02; done; set -m; "$@" &
 while ! test -e "$0.fetch"; do sleep 0.02; done; fg > /dev/null; echo "Exit code $?."; exec sleep 600"#;
 
-/// A terminal of 80 by 24 characters in which someone listens.
+/// A terminal of 80 by 24 characters in which a person listens.
 pub(crate) struct Terminal {
     pub(crate) hub: Hub,
     folder: TempDir,
 }
 
 impl Terminal {
-    /// One that says of itself what TERM says, or what tmux says.
+    /// One with this TERM, or with the one that tmux sets.
     pub(crate) fn start(term: Option<&str>, arguments: &[&str]) -> Self {
         Terminal::run(term, &[&["listen"], arguments].concat(), "notice: Listening.\n")
     }
 
-    /// One in which this runs, from when it says these words.
+    /// One in which this runs. Returns when it has printed these words.
     pub(crate) fn run(term: Option<&str>, arguments: &[&str], begins: &str) -> Self {
         Terminal::run_script(SCRIPT, term, arguments, begins)
     }
 
-    /// One in which someone listens in the background.
+    /// One in which `aaep listen` runs in the background.
     pub(crate) fn start_in_background() -> Self {
         Terminal::run_script(BACKGROUND_SCRIPT, None, &["listen"], "notice: Listening.\n")
     }
@@ -82,7 +82,7 @@ impl Terminal {
         self.folder.path().join(name)
     }
 
-    /// A command to the terminal, which is nobody's but ours.
+    /// A command to the terminal, which only this test uses.
     fn tmux(&self, arguments: &[&str]) -> Command {
         let mut command = tmux(&self.path("tmux.sock"), arguments);
         command.env("AAEP_HUB", &self.hub.origin).env("LC_ALL", "C.UTF-8");
@@ -121,7 +121,7 @@ impl Terminal {
         out(&modes.expect("stty runs"))
     }
 
-    /// All that went to the terminal, with plain ends of lines.
+    /// Everything that went to the terminal, with plain ends of lines.
     pub(crate) fn raw(&self) -> String {
         let raw = fs::read(self.path("raw")).unwrap_or_default();
         String::from_utf8_lossy(&raw).replace("\r\n", "\n")
@@ -189,7 +189,7 @@ fn tmux(socket: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command said that must do what it is told.
+/// The output of a command that must succeed.
 fn said(command: &mut Command) -> Output {
     let output = command.output();
     let output = output.unwrap_or_else(|error| {
@@ -232,7 +232,7 @@ fn a_session_stands_on_the_screen_as_it_was_told_and_nothing_is_drawn_twice() {
     let raw = terminal.raw();
     let is_strange = |it: char| it.is_control() && it != '\n';
     assert!(!raw.contains(is_strange), "only text and ends of lines: {raw:?}");
-    // Long lines go on in the next row; joined, the screen is exactly what was written, from the first line.
+    // Long lines continue in the next row. Joined, the screen shows exactly what was written, from the first line.
     let trimmed = raw.lines().map(str::trim_end).collect::<Vec<_>>().join("\n") + "\n";
     assert_eq!(terminal.screen(&["-J", "-S", "-"]), trimmed);
 }

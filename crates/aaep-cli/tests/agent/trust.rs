@@ -34,7 +34,7 @@ impl Machine {
         (output.status.code(), out(&output) + &err(&output))
     }
 
-    /// Whether a program that calls itself so is granted to answer.
+    /// Whether a program with this name is allowed to answer.
     fn may_answer(&self, program: &str) -> bool {
         let request = json!({
             "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": program,
@@ -139,7 +139,7 @@ fn a_program_without_a_name_is_given_an_address_that_is_shown_once_and_taken_bac
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("aaep allow narrator --revoke"), "{said}");
     let first = address(&said);
-    // It is known, and was sent nothing that it could answer.
+    // The hub knows it, and has sent it no question that it could answer.
     assert_eq!(answer(&first), 400);
     let (_, said) = make();
     assert!(said.starts_with("The earlier address of narrator"), "{said}");

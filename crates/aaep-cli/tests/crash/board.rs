@@ -1,9 +1,9 @@
-//! Where the hub is reached at present, for everyone who wants to speak to it.
+//! The current address of the hub, for all threads that speak to it.
 
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The board on which it stands.
+/// Holds the current address of the hub.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     state: Mutex<State>,
@@ -15,9 +15,9 @@ struct State {
     address: Option<SocketAddr>,
     /// How often the hub was started.
     life: u64,
-    /// Agents take on nothing new and finish what they have.
+    /// Agents begin nothing new and finish their sessions.
     is_winding_down: bool,
-    /// Everyone goes home.
+    /// All threads end.
     is_over: bool,
 }
 
@@ -54,7 +54,7 @@ impl Board {
         self.state().is_over
     }
 
-    /// Where the hub is, and in which of its lives, once it runs. None when all is over.
+    /// The address and the life of the hub, once it runs. `None` when the test ends.
     pub(crate) fn address(&self) -> Option<(SocketAddr, u64)> {
         let mut state = self.state();
         loop {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longer than a start or a stop takes, so that a hub that hangs is noticed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// All that belongs to a hub on the disk.
+/// The files of a hub.
 #[derive(Debug)]
 pub(crate) struct Place {
     folder: PathBuf,
@@ -77,7 +77,7 @@ impl Place {
 }
 
 impl Daemon {
-    /// Where it listens, once it does.
+    /// Its address, once it listens.
     pub(crate) fn address(&self, place: &Place) -> SocketAddr {
         let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| {
             panic!("the hub did not start; its log:\n{}", place.log_text());
@@ -86,7 +86,7 @@ impl Daemon {
         address.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("no address: {line}"))
     }
 
-    /// Ends it without any warning.
+    /// Kills it without warning.
     pub(crate) fn kill(mut self) {
         self.end();
     }
@@ -108,7 +108,7 @@ impl Daemon {
     }
 
     fn end(&mut self) {
-        // One that has ended already is as wanted.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Just enough of HTTP, server-sent events and WebSocket, written apart from the hub's own.
+//! Just enough of HTTP, server-sent events and WebSocket, independent of the hub's own code.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -36,13 +36,13 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
     }
 
-    /// Whether the hub said that it cannot at present, so that the same is sent again.
+    /// Whether the hub cannot do it at present, so that the request is sent again.
     pub(crate) fn is_busy(&self) -> bool {
         self.status == 503
     }
 }
 
-/// Someone who sends requests, each on the connection of the one before if that still is there.
+/// A client that sends each request on its last connection, if that is still open.
 pub(crate) struct Client {
     board: Arc<Board>,
     connection: Option<(u64, BufReader<TcpStream>)>,
@@ -139,7 +139,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Opens it, or gives the status with which it was refused.
+    /// Opens it. Returns the status if it was refused.
     pub(crate) fn open(
         board: &Board,
         subscription_id: &str,
@@ -161,7 +161,7 @@ impl Stream {
         Ok(Ok(Stream { life, raw, body: Vec::new() }))
     }
 
-    /// The next event, with its id. One of which only a part came counts as not come.
+    /// The next event, with its id. An incomplete event does not count.
     pub(crate) fn next(&mut self) -> Result<(String, Value), Cut> {
         let (mut id, mut data) = (String::new(), String::new());
         loop {

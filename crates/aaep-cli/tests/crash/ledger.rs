@@ -1,4 +1,4 @@
-//! What everyone was told, written down as it came.
+//! Records what agents and subscribers were told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,16 +17,16 @@ impl Place {
     }
 }
 
-/// What came on one connection of a subscriber, and in which life of the hub.
+/// The messages of one connection of a subscriber, and the life of the hub in which they came.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heard {
     pub(crate) life: u64,
     pub(crate) events: Vec<Place>,
-    /// The text among it.
+    /// The texts among them.
     pub(crate) texts: Vec<Text>,
 }
 
-/// A piece of what an agent says: where it begins, where it ends, and whether all is said then.
+/// A chunk of an output: where it begins and ends, and whether it is the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     pub(crate) session_id: String,
@@ -38,14 +38,14 @@ pub(crate) struct Text {
 /// What a subscriber wants to hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Wants {
-    /// Everything as it is.
+    /// Every event unchanged.
     #[default]
     Everything,
-    /// What most people want: text in sentences, and of progress the newest.
+    /// The common terms: text in sentences, and only the newest progress.
     TheUsual,
 }
 
-/// All that a subscriber heard.
+/// Everything that a subscriber heard.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hearing {
     pub(crate) wants: Wants,
@@ -54,7 +54,7 @@ pub(crate) struct Hearing {
     pub(crate) connections: Vec<Heard>,
 }
 
-/// How a question stands, as its agent was told.
+/// The state of a question, as its agent was told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Settled {
     pub(crate) outcome: String,
@@ -92,24 +92,24 @@ impl Asked {
     }
 }
 
-/// All of it.
+/// The whole record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entries {
-    /// What was acknowledged, in the order in which it was sent. An agent goes on when it is.
+    /// The acknowledged events, in the order in which they were sent. An agent waits for each acknowledgement.
     pub(crate) acknowledged: Vec<Place>,
-    /// How many acknowledgements were for something that had come before.
+    /// How many acknowledgements were for repeated events.
     pub(crate) repeated: u64,
     /// The questions that were acknowledged, by token.
     pub(crate) asked: BTreeMap<String, Asked>,
     /// What each subscriber heard.
     pub(crate) heard: BTreeMap<String, Hearing>,
-    /// What was wrong at once.
+    /// Mistakes that were noticed immediately.
     pub(crate) faults: Vec<String>,
-    /// How often something that is not allowed was tried and refused.
+    /// How many forbidden requests were refused.
     pub(crate) refused: u64,
 }
 
-/// Where everyone writes.
+/// The record that all threads share.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Entries>);
 
@@ -173,7 +173,7 @@ impl Ledger {
     }
 }
 
-/// How much of everything there was, so that nobody believes a test in which nothing happened.
+/// Counts, which show that something happened in the test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) kills: u64,

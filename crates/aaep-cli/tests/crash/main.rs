@@ -1,7 +1,7 @@
 //! Nothing that the hub acknowledged is lost, whenever it is killed.
 //!
 //! A hub runs as its own process on a real store, with agents, people who answer, and subscribers. It is
-//! killed with SIGKILL at random moments and started again, and everyone goes on where they were. At the
+//! killed with SIGKILL at random moments and started again, and everyone continues where they were. At the
 //! end, what everyone was told is compared with what is stored.
 //!
 //! `AAEP_CRASH_ROUNDS` says how often it is killed, 50 unless told otherwise, and `AAEP_CRASH_SEED` with

@@ -77,7 +77,7 @@ impl Publisher {
         }
     }
 
-    /// Sends the same until there is an answer. None if that is an error, or when all is over.
+    /// Repeats a request until there is an answer. Returns `None` for an error, and when the test ends.
     fn send(&self, client: &mut Client, number: u64, body: &str, kind: &str) -> Option<Answer> {
         let mut headers = format!("content-type: {kind}\r\n");
         if self.has_keys {
@@ -101,7 +101,7 @@ impl Publisher {
         None
     }
 
-    /// Notes an acknowledgement. Whether it is one for this event.
+    /// Notes an acknowledgement. Returns whether it is for this event.
     fn take(&self, event: &Value, answer: &Value) -> bool {
         let (session, id) = (answer["session_id"].as_str(), answer["event_id"].as_str());
         let (Some(session), Some(id)) = (session, id) else {

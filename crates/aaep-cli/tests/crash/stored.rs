@@ -1,4 +1,4 @@
-//! What is stored at the end.
+//! The contents of the store at the end.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,11 +15,11 @@ pub(crate) struct Kept {
     pub(crate) event_id: String,
     pub(crate) by_hub: bool,
     pub(crate) is_urgent: bool,
-    /// Whether everyone hears it as it is: it is never merged with others.
+    /// Whether every subscriber receives it unchanged: it is never merged with others.
     pub(crate) is_whole: bool,
 }
 
-/// Everything that counts.
+/// The parts of the store that are compared.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stored {
     /// By session, and in each in their order.

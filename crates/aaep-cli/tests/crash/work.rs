@@ -27,7 +27,7 @@ impl Work {
         self.step == 0
     }
 
-    /// What it does next.
+    /// The next event.
     pub(crate) fn next(&mut self) -> Value {
         let (session, step) = (self.session, self.step);
         let call = format!("call_{}s{session}n{}", self.name, step / 4);
@@ -84,7 +84,7 @@ pub(crate) enum Plan {
     BySocket(&'static str),
     /// Nobody answers, and its time runs out.
     Ignored,
-    /// The agent takes it back.
+    /// The agent withdraws it.
     Withdrawn,
 }
 
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// What is answered, if anything is.
+    /// The answer, if there is one.
     pub(crate) fn decision(self) -> Option<&'static str> {
         match self {
             Plan::ByStream(decision) | Plan::BySocket(decision) => Some(decision),
@@ -129,7 +129,7 @@ pub(crate) fn question(agent: &str, session_id: &str, event_id: &str, token: &st
     })
 }
 
-/// The deed itself, which takes a yes.
+/// The tool call, which needs consent.
 pub(crate) fn deed(agent: &str, session_id: &str, event_id: &str, call: &str) -> Value {
     json!({
         "type": "aaep:agent.tool.invoked",
@@ -139,7 +139,7 @@ pub(crate) fn deed(agent: &str, session_id: &str, event_id: &str, call: &str) ->
     })
 }
 
-/// The end of the deed.
+/// The end of the tool call.
 pub(crate) fn done(agent: &str, session_id: &str, event_id: &str, call: &str) -> Value {
     json!({
         "type": "aaep:agent.tool.completed",

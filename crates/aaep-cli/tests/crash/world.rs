@@ -1,4 +1,4 @@
-//! One hub with everyone around it, killed again and again.
+//! One hub with agents, people and subscribers, killed again and again.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::work;
 /// Longer than anything takes here, so that a world that hangs ends.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The hub is killed at most so long after it began to listen.
+/// The longest time from when the hub listens until it is killed.
 const MAX_LIFE_MS: u64 = 150;
 
-/// If it is killed while it starts, then at most so long after that.
+/// The longest time from its start until it is killed, if it is killed while it starts.
 const MAX_START_MS: u64 = 60;
 
 /// How many agents ask.
@@ -152,7 +152,7 @@ impl World {
             match self.random.below(6) {
                 0 => {
                     self.kills_while_starting += 1;
-                    // The hub before has to be gone for another to start.
+                    // Another hub can start only when the last one is gone.
                     self.board.down();
                     hub.kill();
                     hub = self.place.start();
@@ -176,7 +176,7 @@ impl World {
         hub
     }
 
-    /// Waits until something was acknowledged: on a busy machine nobody may be back before that.
+    /// Waits until something was acknowledged: on a busy machine, nobody may have returned before that.
     fn wait_for_load(&self) {
         let before = self.ledger.entries().acknowledged.len();
         self.wait_until("something was acknowledged", |world| {
@@ -184,7 +184,7 @@ impl World {
         });
     }
 
-    /// Waits until everyone listens again.
+    /// Waits until all subscribers listen again.
     fn wait_for_subscribers(&self) {
         self.wait_until("everyone listens", |world| {
             let life = world.board.address().map_or(0, |(_, life)| life);

@@ -47,8 +47,15 @@ const NOT_SAID: &[&str] = &[
 ];
 
 /// What stands before a text that is help or is for people who read the code.
-const ELSEWHERE: &[&str] =
-    &["help: ", "reason = ", "expect(", "EXIT_CODES: &str = ", "WORDS: &str = "];
+const ELSEWHERE: &[&str] = &[
+    "help: ",
+    "reason = ",
+    "expect(",
+    "EXIT_CODES: &str = ",
+    "HELP: &str = ",
+    "WORDS: &str = ",
+    "example(",
+];
 
 fn is_checked(file: &Path) -> bool {
     let Ok(place) = file.strip_prefix("crates/aaep-cli/src") else { return false };

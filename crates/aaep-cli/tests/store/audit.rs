@@ -99,7 +99,7 @@ fn a_log_that_a_hub_has_set_aside_is_told_until_someone_has_looked_at_it() {
     let file = home.path().join("audit.jsonl");
     let log = fs::read_to_string(&file).expect("the log");
     fs::write(&file, log.replacen("\"reject\"", "\"accept\"", 1)).expect("written");
-    // A hub opens its store so.
+    // A hub opens its store in this way.
     let repairs = OpenOptions { repairs: true, ..OpenOptions::default() };
     drop(Store::open_with(home.path(), repairs).expect("opened"));
     let verified = aaep(home.path(), &["audit", "verify"]);

@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 use aaep_hub::audit::Entry;
 use aaep_hub::store::{Retention, Store, StoreChange};
 
@@ -84,7 +85,7 @@ fn event(order: u64, session_id: &str, agent: u64, json: &str) -> StoreChange {
         session_id: session(session_id),
         event_id: EventId::parse(&format!("evt_{order}")).expect("digits"),
         agent,
-        principal: 1,
+        principal: PrincipalNumber(1),
         by_hub: order == 1,
         is_urgent: order == 2,
         unix_us: moment(order),
@@ -104,7 +105,7 @@ fn entry(kind: &'static str, who: &str, outcome: &str, words: &str) -> StoreChan
     })
 }
 
-/// So many seconds after the store began.
+/// This many seconds after the store began.
 fn moment(seconds: u64) -> i64 {
     1_700_000_000_000_000 + i64::try_from(seconds).expect("small") * 1_000_000
 }

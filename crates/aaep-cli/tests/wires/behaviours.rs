@@ -1,4 +1,4 @@
-//! What a subscriber lives through, on any wire.
+//! The behaviours that hold for a subscriber on any wire.
 
 use aaep_transport::link::{LinkEnd, LinkResume};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub(crate) async fn each_rejection_is_told<W: Wire>() {
     let mut second = if W::IS_CHILD {
         world.listen::<crate::sse::Sse>().await
     } else {
-        // One that is not connected yet would give way.
+        // A subscriber that is not connected yet would give way.
         the_hub_is_well::<W>(&world, &mut first, "sess_here").await;
         world.listen::<W>().await
     };
@@ -297,7 +297,7 @@ pub(crate) async fn messages_of_64_kib_and_1_mib_pass<W: Wire>() {
     world.publish("progress.updated", large.clone()).await;
     let heard = subscriber.hear_of("aaep:agent.progress.updated").await;
     assert_eq!(heard["extensions"]["example"], large["extensions"]["example"]);
-    // A wish of a subscriber too. One of 1 MiB passes the wire; the hub says what is wrong with it (§3.7).
+    // Messages of a subscriber too. One of 1 MiB passes the wire, and the hub says what is wrong with it (§3.7).
     for (bytes, expected) in
         [(60_000, "subscription.accepted"), ((1 << 20) - 4096, "agentvoice:error")]
     {
@@ -326,7 +326,7 @@ pub(crate) async fn an_oversize_frame_harms_nobody<W: Wire>() {
     let filling: Vec<String> = (0..1100).map(|_| "x".repeat(1000)).collect();
     let long = json!({ "type": "subscription.close", "extensions": { "example": filling } });
     subscriber.say(&long).await;
-    // It is refused: by an answer where each message is asked by itself, by the end elsewhere.
+    // It is refused: by an answer where each message is a request of its own, by closing elsewhere.
     loop {
         match subscriber.hear().await {
             Ok(message) if message["type"] == "agentvoice:error" => break,
@@ -404,7 +404,7 @@ pub(crate) async fn vanishing_with_a_question_open_means_no<W: Wire>() {
     let token = asked["reply_token"].as_str().expect("a token").to_owned();
     subscriber.hear_of("aaep:agent.awaiting.confirmation").await;
     drop(subscriber);
-    // Someone who cannot answer starts it again.
+    // A subscriber that cannot answer starts it again.
     let mut again = None;
     if W::IS_CHILD {
         let again = again.insert(world.listen::<W>().await);

@@ -1,6 +1,6 @@
-//! One table of behaviours for every wire: what a subscriber lives through is the same, whatever carries it.
+//! One table of behaviours for every wire: a subscriber sees no difference between the wires.
 //!
-//! A wire is one file, which says where its hub is and how it is spoken wrongly, and one row at the end of
+//! A wire is one file, which says where its hub is and how to break its rules, and one row at the end of
 //! this file.
 
 #![cfg(unix)]

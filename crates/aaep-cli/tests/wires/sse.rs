@@ -1,4 +1,4 @@
-//! Server-sent events, and POST for what a subscriber says (B.1).
+//! Server-sent events, and POST for the messages of a subscriber (B.1).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,7 +10,7 @@ use crate::world::{PATIENCE, Wire, World, request};
 pub(crate) struct Sse;
 
 impl Wire for Sse {
-    /// A stream only ends.
+    /// A stream ends without a code.
     const HAS_CODES: bool = false;
 
     fn target(world: &World) -> String {
@@ -22,12 +22,12 @@ impl Wire for Sse {
             let (status, answer) = post(world, body);
             assert_eq!(status, 400, "{body:?}: {answer}");
         }
-        // Nobody has anything to say on a stream itself, and it is not waited for without end.
+        // A stream cannot carry messages to the hub, so this waits within a bound.
         let mut stream = streaming(world).await;
         let nonsense = vec![b'x'; 1 << 20];
         let _ = stream.get_mut().write_all(&nonsense);
         let mut rest = Vec::new();
-        // The rest of what was said may be thrown away with the connection.
+        // The rest of the messages may be lost with the connection.
         let _ = stream.read_to_end(&mut rest);
     }
 
@@ -61,7 +61,7 @@ fn post(world: &World, body: &str) -> (u16, String) {
     (status, answer)
 }
 
-/// A stream that has begun.
+/// A stream whose head was answered.
 async fn streaming(world: &World) -> BufReader<TcpStream> {
     let (status, accepted) = world.post("/aaep/v1/subscriptions", &request()).await;
     assert_eq!(status, 201, "{accepted}");

@@ -1,4 +1,4 @@
-//! A WebSocket (B.2), spoken by tungstenite where it is spoken rightly, and by hand where it is not.
+//! A WebSocket (B.2): correct frames come from tungstenite, and wrong ones are written by hand.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// The agent that speaks.
 const AGENT: &str = "builder";
 
-/// What is particular to a wire.
+/// The particulars of a wire.
 pub(crate) trait Wire {
     /// Whether the subscriber starts the hub, as its child.
     const IS_CHILD: bool = false;
@@ -31,15 +31,15 @@ pub(crate) trait Wire {
     /// Where the hub is on this wire.
     fn target(world: &World) -> String;
 
-    /// Subscribes, and then speaks as nobody may on this wire, in every way that there is.
+    /// Subscribes, and then breaks the rules of this wire, in every way that there is.
     async fn speak_wrongly(world: &World);
 
-    /// Subscribes, waits for a question, and then ends its own half of the connection. What it gives back
+    /// Subscribes, waits for a question, and then ends its own half of the connection. The returned value
     /// keeps the other half.
     async fn close_half(world: &World) -> Box<dyn std::any::Any>;
 }
 
-/// A hub, and everyone around it.
+/// A hub with an agent and subscribers.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) address: SocketAddr,
@@ -111,7 +111,7 @@ impl World {
         self.listen_with::<W>(None).await
     }
 
-    /// The same, going on where it left off.
+    /// The same, continuing where it left off.
     pub(crate) async fn listen_with<W: Wire>(&self, resume: Option<LinkResume>) -> Subscriber {
         let target = Target::parse(&W::target(self)).expect("a target");
         let options = DialOptions { resume, ..DialOptions::default() };
@@ -119,7 +119,7 @@ impl World {
         Subscriber { link, subscription_id: String::new() }
     }
 
-    /// A subscriber that is there already, with a subscription that hears everything and can answer.
+    /// A connected subscriber, with a subscription that hears everything and can answer.
     pub(crate) async fn subscribed<W: Wire>(&self) -> Subscriber {
         let mut subscriber = self.listen::<W>().await;
         subscriber.subscribe(&request()).await;
@@ -223,7 +223,7 @@ impl Subscriber {
         }
     }
 
-    /// How the link ends, whatever comes before.
+    /// How the link ends. Skips all messages before.
     pub(crate) async fn end(&mut self) -> LinkEnd {
         loop {
             if let Err(end) = self.hear().await {
@@ -252,7 +252,7 @@ impl Subscriber {
     }
 }
 
-/// A request for everything, by somebody who can answer.
+/// A request for everything, from a subscriber that can answer.
 pub(crate) fn request() -> Value {
     json!({
         "type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "table",

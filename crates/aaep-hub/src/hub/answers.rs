@@ -124,11 +124,7 @@ impl KeyedAnswers {
     pub(super) fn new(stored: &[StoredAnswer]) -> Self {
         let mut answers = KeyedAnswers::default();
         for it in stored {
-            answers.keep(
-                PrincipalNumber(it.agent),
-                it.idempotency_key.clone(),
-                Arc::clone(&it.answer),
-            );
+            answers.keep(it.principal, it.idempotency_key.clone(), Arc::clone(&it.answer));
         }
         answers
     }
@@ -163,8 +159,11 @@ impl KeyedAnswers {
         let lines = outcomes.iter().map(|it| it.as_ref().ok().map(PublishedRecord::of)).collect();
         let answer = serde_json::to_vec(&AnswerRecord { digest, lines }).unwrap_or_default();
         let answer: Arc<[u8]> = answer.into();
-        let change = |(agent, idempotency_key): (PrincipalNumber, String), answer| {
-            StoreChange::Answered { agent: agent.0, idempotency_key, unix_us, answer }
+        let change = |(principal, idempotency_key), answer| StoreChange::Answered {
+            principal,
+            idempotency_key,
+            unix_us,
+            answer,
         };
         let gone = self.keep(principal, key.clone(), Arc::clone(&answer));
         // An empty answer deletes its key.
@@ -300,12 +299,15 @@ mod tests {
     /// Applies the changes to the stored rows; an empty answer deletes its row.
     fn apply(changes: Vec<StoreChange>, rows: &mut Vec<StoredAnswer>) {
         for change in changes {
-            let StoreChange::Answered { agent, idempotency_key, unix_us, answer } = change else {
+            let StoreChange::Answered { principal, idempotency_key, unix_us, answer } = change
+            else {
                 panic!("not an answer: {change:?}")
             };
-            rows.retain(|row| (row.agent, &row.idempotency_key) != (agent, &idempotency_key));
+            rows.retain(|row| {
+                (row.principal, &row.idempotency_key) != (principal, &idempotency_key)
+            });
             if !answer.is_empty() {
-                rows.push(StoredAnswer { agent, idempotency_key, unix_us, answer });
+                rows.push(StoredAnswer { principal, idempotency_key, unix_us, answer });
             }
         }
     }
@@ -360,7 +362,7 @@ mod tests {
     fn what_was_stored_without_a_digest_answers_nobody() {
         let before = br#"[{"event_id":"evt_1","session_id":"sess_1","reply_token":null}]"#;
         let row = |answer: &[u8]| StoredAnswer {
-            agent: 1,
+            principal: PrincipalNumber(1),
             idempotency_key: "k".to_owned(),
             unix_us: 0,
             answer: answer.into(),

@@ -232,7 +232,7 @@ impl EngineOwner {
         for (subscription_id, subscription) in self.remembered.drain() {
             self.batch.changes.push(StoreChange::Subscribed {
                 subscription_id,
-                principal: subscription.principal.0,
+                principal: subscription.principal,
                 may_reply: subscription.may_reply,
                 json: stored::terms_to_json(&subscription).into(),
             });
@@ -377,7 +377,7 @@ impl EngineOwner {
             session_id: session_id.clone(),
             event_id: event.envelope.event_id.clone(),
             agent: 0,
-            principal: principal.0,
+            principal,
             by_hub: author == Author::Hub,
             is_urgent,
             unix_us,

@@ -242,7 +242,7 @@ impl EngineOwner {
         event: &Published,
     ) -> Option<Result<Box<Event>, ()>> {
         let session = self.reader.session(&event.session_id).ok()??;
-        if session.principal != principal.0 {
+        if session.principal != principal {
             return Some(Err(()));
         }
         let stored = self.reader.event(&event.session_id, &event.event_id).ok()??;

@@ -29,7 +29,7 @@ impl RunningBytes {
         let mut all =
             RunningBytes { max_each, sessions: HashMap::new(), held: HashMap::new(), total: 0 };
         for session in stored.iter().filter(|session| session.ended_unix_us.is_none()) {
-            all.add(&session.session_id, PrincipalNumber(session.principal), session.bytes);
+            all.add(&session.session_id, session.principal, session.bytes);
         }
         all
     }

@@ -2,7 +2,6 @@
 //! session.
 
 use aaep_engine::AgentTags;
-use aaep_engine::PrincipalNumber;
 use serde_json::{Value, json};
 
 use super::owner::EngineOwner;
@@ -59,6 +58,6 @@ impl EngineOwner {
     /// The agent of a stored session.
     pub(super) fn agent_of(&self, session: &StoredSession) -> SessionAgent {
         let name = self.former_agents.get(&session.agent).map(String::as_str);
-        SessionAgent::of(session, name, self.principals.name(PrincipalNumber(session.principal)))
+        SessionAgent::of(session, name, self.principals.name(session.principal))
     }
 }

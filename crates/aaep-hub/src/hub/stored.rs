@@ -52,7 +52,7 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
     };
     Some(Subscription {
         subscription_id: stored.subscription_id.clone(),
-        principal: PrincipalNumber(stored.principal),
+        principal: stored.principal,
         may_reply: stored.may_reply,
         hears,
         aaep_version: Version::parse(terms.get("aaep_version")?.as_str()?).ok()?,
@@ -92,8 +92,8 @@ fn agents_of(stored: &store::RecoveredStore) -> SessionOwners {
         stored.principals.iter().map(|(key, name)| (*key, name.as_str())).collect();
     let of = |session: &StoredSession| {
         let name = agents.get(&session.agent).copied();
-        let agent = SessionAgent::of(session, name, principals.get(&session.principal).copied());
-        (session.session_id.clone(), (PrincipalNumber(session.principal), agent.tags))
+        let agent = SessionAgent::of(session, name, principals.get(&session.principal.0).copied());
+        (session.session_id.clone(), (session.principal, agent.tags))
     };
     stored.sessions.iter().map(of).collect()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep::SessionId;
+use aaep_engine::PrincipalNumber;
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::bounds::{MAX_IDEMPOTENCY_KEYS, MAX_SETTLED_ASKS};
@@ -27,7 +28,7 @@ use crate::store::table::{
 struct SessionEvents {
     chunks: Vec<EventChunk>,
     agent: u64,
-    principal: u64,
+    principal: PrincipalNumber,
     first_unix_us: i64,
     last_unix_us: i64,
 }
@@ -67,7 +68,7 @@ fn apply_one(
         }
         StoreChange::Subscribed { subscription_id, principal, may_reply, json } => {
             let mut table = transaction.open_table(SUBSCRIPTIONS)?;
-            let row = [&principal.to_le_bytes()[..], &[u8::from(*may_reply)], json].concat();
+            let row = [&principal.0.to_le_bytes()[..], &[u8::from(*may_reply)], json].concat();
             table.insert(subscription_id.as_str(), row.as_slice())?;
             Ok(())
         }
@@ -85,8 +86,8 @@ fn apply_one(
         }
         StoreChange::NameHeld(name) => held_names::put(transaction, name),
         StoreChange::NameForgotten { agent_id } => held_names::remove(transaction, agent_id),
-        StoreChange::Answered { agent, idempotency_key, unix_us, answer } => {
-            let key = answer_key(*agent, idempotency_key);
+        StoreChange::Answered { principal, idempotency_key, unix_us, answer } => {
+            let key = answer_key(*principal, idempotency_key);
             if answer.is_empty() {
                 return forget_answer(transaction, &key);
             }
@@ -188,7 +189,7 @@ fn start_session(
     transaction: &WriteTransaction,
     counters: &mut StoreCounters,
     session_id: &SessionId,
-    (agent, principal): (u64, u64),
+    (agent, principal): (u64, PrincipalNumber),
     unix_us: i64,
 ) -> Result<StoredSession, StoreFault> {
     // Numbers begin at one; zero means no session.

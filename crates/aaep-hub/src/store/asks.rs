@@ -274,7 +274,7 @@ fn session_numbers(
     let sessions = transaction.open_table(SESSIONS)?;
     let Some(row) = sessions.get(session_id.as_str())? else { return Ok((0, 0)) };
     let session = StoredSession::parse(session_id.clone(), row.value())?;
-    Ok((session.number, session.principal))
+    Ok((session.number, session.principal.0))
 }
 
 fn settled_row(age: u64, session: u64, unix_us: i64, resolution: Option<&[u8]>) -> Vec<u8> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId, SubscriptionId};
+use aaep_engine::PrincipalNumber;
 
 use crate::audit::Entry;
 use crate::bounds::{
@@ -46,7 +47,7 @@ pub enum StoreChange {
         agent: u64,
         /// The principal that speaks for that agent; the one of a session's first event counts for the whole
         /// session.
-        principal: u64,
+        principal: PrincipalNumber,
         /// Whether the hub made it, not the agent.
         by_hub: bool,
         /// Whether it is critical.
@@ -100,7 +101,7 @@ pub enum StoreChange {
         /// The subscription.
         subscription_id: SubscriptionId,
         /// The principal that it belongs to.
-        principal: u64,
+        principal: PrincipalNumber,
         /// Whether the subscriber may answer asks.
         may_reply: bool,
         /// The terms, as JSON.
@@ -135,9 +136,9 @@ pub enum StoreChange {
     /// The answer that an agent got, so that the same request gets the same answer again. It does not belong to
     /// a session, so it must not contain a person's words.
     Answered {
-        /// The agent.
-        agent: u64,
-        /// The key that the agent gave its request.
+        /// The principal that sent the request.
+        principal: PrincipalNumber,
+        /// The key that it gave its request.
         idempotency_key: String,
         /// When.
         unix_us: i64,

@@ -98,7 +98,7 @@ pub(super) fn add_all(transaction: &WriteTransaction) -> Result<(), StoreFault> 
                 .and_then(|id| StoredSession::parse(id, row.value()));
             let Ok(session) = session else { continue };
             let mut note = |agent_id: Option<String>, unix_us| {
-                note_use(&mut newest, agent_id, (session.principal, unix_us));
+                note_use(&mut newest, agent_id, (session.principal.0, unix_us));
             };
             let about =
                 serde_json::from_slice(&session.about).ok().map(|it: AgentName| it.agent_id);

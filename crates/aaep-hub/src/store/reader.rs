@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::asks::SettledAsk;
@@ -147,15 +148,15 @@ impl Reader {
         })
     }
 
-    /// Returns the answer that an agent got under this key.
+    /// Returns the answer that a principal got under this key.
     pub fn answer(
         &self,
-        agent: u64,
+        principal: PrincipalNumber,
         idempotency_key: &str,
     ) -> Result<Option<Arc<[u8]>>, ReadError> {
         self.read(|transaction| {
             let answers = transaction.open_table(ANSWERS)?;
-            let Some(row) = answers.get(answer_key(agent, idempotency_key).as_slice())? else {
+            let Some(row) = answers.get(answer_key(principal, idempotency_key).as_slice())? else {
                 return Ok(None);
             };
             let mut row = RowReader::new(row.value(), "answers");

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use aaep::{ReplyToken, SubscriptionId};
+use aaep_engine::PrincipalNumber;
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::store::age::CountedTime;
@@ -39,7 +40,7 @@ pub struct StoredSubscription {
     /// Its id.
     pub subscription_id: SubscriptionId,
     /// The principal that it belongs to.
-    pub principal: u64,
+    pub principal: PrincipalNumber,
     /// Whether the subscriber may answer asks.
     pub may_reply: bool,
     /// The terms, as JSON.
@@ -49,8 +50,8 @@ pub struct StoredSubscription {
 /// An answer as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// The agent that got it.
-    pub agent: u64,
+    /// The principal that got it.
+    pub principal: PrincipalNumber,
     /// The key of its request.
     pub idempotency_key: String,
     /// When.
@@ -230,7 +231,7 @@ fn recover_subscriptions(
             let mut row = RowReader::new(row.value(), "subscriptions");
             Ok(StoredSubscription {
                 subscription_id: parse(Some(id.value()), "subscriptions")?,
-                principal: row.number()?,
+                principal: PrincipalNumber(row.number()?),
                 may_reply: row.flag()?,
                 json: row.rest().into(),
             })
@@ -273,12 +274,12 @@ fn recover_answers(
 }
 
 fn read_answer(key: &[u8], answer: &[u8]) -> Result<StoredAnswer, StoreFault> {
-    let (agent, idempotency_key) =
+    let (principal, idempotency_key) =
         key.split_first_chunk().ok_or_else(|| StoreFault::row("answers by age"))?;
     let mut row = RowReader::new(answer, "answers");
     row.number()?;
     Ok(StoredAnswer {
-        agent: u64::from_be_bytes(*agent),
+        principal: PrincipalNumber(u64::from_be_bytes(*principal)),
         idempotency_key: parse(std::str::from_utf8(idempotency_key).ok(), "answers by age")?,
         unix_us: row.moment()?,
         answer: row.rest().into(),

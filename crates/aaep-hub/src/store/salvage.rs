@@ -462,7 +462,7 @@ fn keep_numbers_unused(transaction: &WriteTransaction, losses: &Losses) -> Resul
     let mut principals = transaction.open_table(PRINCIPALS)?;
     let mut highest = principals.last()?.map_or(0, |row| row.0.value());
     for session in all_sessions(transaction)? {
-        highest = highest.max(session.principal);
+        highest = highest.max(session.principal.0);
     }
     for row in transaction.open_table(SUBSCRIPTIONS)?.iter()? {
         highest = highest.max(RowReader::new(row?.1.value(), "subscriptions").number()?);

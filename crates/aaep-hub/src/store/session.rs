@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use aaep::{EventId, SessionId};
+use aaep_engine::PrincipalNumber;
 use sha2::{Digest, Sha256};
 
 use crate::store::event_ids::{RunEntry, entry_of};
@@ -20,7 +21,7 @@ pub struct StoredSession {
     /// The number of its agent in stores from when agents had numbers; 0 since.
     pub agent: u64,
     /// The principal that it belongs to.
-    pub principal: u64,
+    pub principal: PrincipalNumber,
     /// When its first event was taken in.
     pub first_unix_us: i64,
     /// When its last event was taken in.
@@ -43,7 +44,7 @@ impl StoredSession {
         let mut bytes = Vec::with_capacity(72);
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.agent.to_le_bytes());
-        bytes.extend(self.principal.to_le_bytes());
+        bytes.extend(self.principal.0.to_le_bytes());
         bytes.extend(self.first_unix_us.to_le_bytes());
         bytes.extend(self.last_unix_us.to_le_bytes());
         bytes.extend(self.ended_unix_us.unwrap_or(i64::MIN).to_le_bytes());
@@ -60,7 +61,7 @@ impl StoredSession {
             session_id,
             number: row.number()?,
             agent: row.number()?,
-            principal: row.number()?,
+            principal: PrincipalNumber(row.number()?),
             first_unix_us: row.moment()?,
             last_unix_us: row.moment()?,
             ended_unix_us: row.optional_moment()?,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aaep::SessionId;
+use aaep_engine::PrincipalNumber;
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
 use crate::audit::Entry;
@@ -190,7 +191,7 @@ fn take_from_largest(
     due: &mut DueSessions,
     max_bytes: u64,
 ) -> Result<(), StoreFault> {
-    let mut stored: BTreeMap<u64, PrincipalStorage> = BTreeMap::new();
+    let mut stored: BTreeMap<PrincipalNumber, PrincipalStorage> = BTreeMap::new();
     for row in transaction.open_table(SESSIONS)?.iter()? {
         let (session_id, row) = row?;
         let Ok(session_id) = parse(Some(session_id.value()), "sessions") else { continue };

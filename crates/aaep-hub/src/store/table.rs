@@ -3,6 +3,7 @@
 //! Composite keys are big-endian, so that the order of the bytes is the order of the numbers. A row that cannot
 //! be read is a fault of the file and never a panic.
 
+use aaep_engine::PrincipalNumber;
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use crate::audit::Hash;
@@ -117,8 +118,8 @@ pub(crate) fn sortable(unix_us: i64) -> u64 {
 }
 
 /// The key of an answer.
-pub(crate) fn answer_key(agent: u64, idempotency_key: &str) -> Vec<u8> {
-    [&agent.to_be_bytes(), idempotency_key.as_bytes()].concat()
+pub(crate) fn answer_key(principal: PrincipalNumber, idempotency_key: &str) -> Vec<u8> {
+    [&principal.0.to_be_bytes(), idempotency_key.as_bytes()].concat()
 }
 
 /// Decodes a row from its beginning.

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aaep::{EventId, ReplyToken, SessionId};
+use aaep_engine::PrincipalNumber;
 
 use crate::audit::Entry;
 use crate::store::{
@@ -58,7 +59,7 @@ pub(super) fn event(order: u64, name: &str) -> StoreChange {
         session_id: session(name),
         event_id: event_id(order),
         agent: 7,
-        principal: 8,
+        principal: PrincipalNumber(8),
         by_hub: order % 2 == 1,
         is_urgent: order.is_multiple_of(3),
         unix_us: moment(order),

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use aaep::extension::AskOutcome;
+use aaep_engine::PrincipalNumber;
 use aaep_hub::audit;
 use aaep_hub::hub::MessageOutcome;
 use aaep_hub::store::{DeleteError, Retention, Store, StoreChange};
@@ -176,7 +177,7 @@ fn store_sessions(folder: &std::path::Path, count: u64) {
             session_id: session_id.clone(),
             event_id: aaep::EventId::parse(&format!("evt_{order}")).expect("an id"),
             agent: 1 + order % 2,
-            principal: 1,
+            principal: PrincipalNumber(1),
             by_hub: false,
             is_urgent: false,
             unix_us: now,

@@ -1,4 +1,4 @@
-//! What holds for every wire over the network, before anything is said.
+//! Rules of every wire over the network, before the first message.
 
 use std::time::Duration;
 

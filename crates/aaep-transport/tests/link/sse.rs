@@ -31,7 +31,7 @@ async fn listening(producer: &Producer, options: DialOptions) -> (Link, Peer<Tcp
     (dialled(dialling).await.expect("a link"), peer)
 }
 
-/// A link on which a subscription was asked for, with the request that is to be answered.
+/// A link that requested a subscription, with the request to answer.
 async fn asking(producer: &Producer, path: &str, options: DialOptions) -> (Link, Peer<TcpStream>) {
     let dialling = dialling(&producer.target("http", path), options);
     let mut peer = producer.accept().await;
@@ -88,8 +88,8 @@ async fn a_stream_that_ends_because_of_what_was_said_ends_after_the_answer() {
     let mut answer = producer.accept().await;
     answer.request().await;
     drop(stream);
-    // Nothing shows from outside that the link has seen the end. If this pause is too short for it, the test sees
-    // less, and never fails for that.
+    // From outside, nobody can see whether the link has seen the end. If this pause is too short, the test checks
+    // less, but does not fail.
     tokio::time::sleep(Duration::from_millis(100)).await;
     answer.answer("409 Conflict", "", REJECTED).await;
     assert_eq!(heard(&mut link).await.as_deref(), Ok(REJECTED));
@@ -151,7 +151,7 @@ async fn messages_as_long_as_any_may_be_come_whole_and_longer_ones_end_the_link(
         assert!(heard(&mut link).await.is_ok_and(|text| text == long));
     }
     let writing = tokio::spawn(async move {
-        // It may be hung up on before all is written.
+        // The link may hang up before everything is written.
         let bytes = chunked(&message_of(2 << 20));
         let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &bytes).await;
     });

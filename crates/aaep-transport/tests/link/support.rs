@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// How long anything may take before a test fails. Nothing is asserted about less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A message as long as any may be.
+/// A message of the greatest length.
 pub(crate) fn long_message() -> String {
     message_of(1 << 20)
 }
@@ -45,7 +45,7 @@ impl Producer {
         Peer { stream: accepted.expect("a connection").0, read: Vec::new() }
     }
 
-    /// Whether nobody is waiting to be accepted.
+    /// Whether no connection waits to be accepted.
     pub(crate) async fn is_alone(&self) -> bool {
         timeout(Duration::from_millis(50), self.listener.accept()).await.is_err()
     }
@@ -90,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         std::mem::replace(&mut self.read, rest)
     }
 
-    /// Reads to the end, which may be a hard one.
+    /// Reads to the end, which may be a reset.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.more().await > 0 {}
         std::mem::take(&mut self.read)
@@ -150,7 +150,7 @@ pub(crate) async fn heard(link: &mut Link) -> Result<String, LinkEnd> {
     patiently(link.receiver.next()).await
 }
 
-/// Why a link ends, past all that comes before.
+/// Why a link ends. Skips all messages before.
 pub(crate) async fn end(link: &mut Link) -> LinkEnd {
     loop {
         if let Err(end) = heard(link).await {

@@ -113,7 +113,7 @@ async fn a_subscriber_that_leaves_is_heard_out() {
     let door = Door::new();
     for framing in FRAMINGS {
         let (link, mut peer) = door.open(framing).await;
-        // What it has not read must not cost what it said.
+        // Unread messages must not discard the ones that it sent.
         peer.write(framed(framing, "unread")).await;
         let long = message_of(500_000);
         for text in [&long, "last"] {

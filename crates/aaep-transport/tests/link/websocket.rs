@@ -1,4 +1,4 @@
-//! A WebSocket of a producer that behaves, and of those that do not.
+//! A WebSocket of a producer that behaves, and of producers that do not.
 
 use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd};
 use aaep_transport::websocket::{self as frame, Decoder, Incoming, Role};
@@ -53,7 +53,7 @@ impl Server {
         self.peer.write(bytes).await;
     }
 
-    /// What is read until the client closes. Nothing comes after its close.
+    /// Reads until the client closes. Nothing comes after its close.
     async fn until_closed(&mut self) -> (Vec<Incoming>, Option<u16>) {
         let mut before = Vec::new();
         loop {
@@ -155,7 +155,7 @@ async fn the_producers_close_code_says_why_the_link_ends() {
 async fn a_subscriber_that_leaves_says_goodbye_after_all_that_it_said() {
     let producer = Producer::new().await;
     let (link, mut server) = open(&producer, DialOptions::default()).await;
-    // What it has not read must not cost what it said.
+    // Unread messages must not discard the ones that it sent.
     server.say("unread").await;
     let long = message_of(500_000);
     for text in [&long, "last"] {

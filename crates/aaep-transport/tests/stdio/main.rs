@@ -7,7 +7,7 @@ use aaep_transport::link::{DialError, DialOptions, Link, LinkEnd, Target, dial};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// So long that only something that never comes takes it.
+/// Longer than anything here takes.
 const NEVER: Duration = Duration::from_secs(30);
 
 async fn shell(script: &str) -> Link {
@@ -90,7 +90,7 @@ async fn gone(mark: &str) {
         let processes = std::fs::read_dir("/proc").expect("processes").flatten();
         let mut lines = processes.filter_map(|it| {
             let state = std::fs::read_to_string(it.path().join("stat")).ok()?;
-            // One that has ended and was not asked for its end yet counts as gone.
+            // A process that ended and was not waited for yet counts as gone.
             let is_dead =
                 state.rsplit(')').next().is_some_and(|it| it.trim_start().starts_with('Z'));
             std::fs::read(it.path().join("cmdline")).ok().filter(|_| !is_dead)

@@ -45,7 +45,7 @@ impl Reports for Recorder {
     }
 }
 
-/// Either a few words or nothing for ever.
+/// A short body, or one that never ends.
 enum Answer {
     Words(Option<Bytes>),
     Pending(PendingBody),

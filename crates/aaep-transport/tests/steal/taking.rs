@@ -1,4 +1,4 @@
-//! What happens around taking a connection from hyper.
+//! Taking a connection from hyper, and the moments before and after.
 
 use std::io::Read;
 

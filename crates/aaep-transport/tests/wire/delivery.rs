@@ -1,4 +1,4 @@
-//! What subscribers get: each its own form, in order, nothing lost and nothing twice.
+//! Delivery: each subscriber gets its own form, in order, with nothing lost and nothing twice.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn a_websocket_client_that_answers_no_ping_is_disconnected_and_one_that_does_sta
     let rig = Rig::with(WireSettings { heartbeat, ..WireSettings::default() }, Flow::Continue);
     let (living, mut client) = rig.connect_websocket(1);
     let living_client = thread::spawn(move || {
-        // Reading answers pings. The last word is the hub's.
+        // Reading answers pings. The hub sends the last frame.
         loop {
             match client.read() {
                 Ok(tungstenite::Message::Text(text)) => return text.to_string(),

@@ -100,6 +100,6 @@ fn garbage_instead_of_tls_ends_the_connection() {
     let connection = rig.add(socket, CHUNKED);
     write(&mut client.sock, b"this is no record of TLS at all");
     assert_eq!(rig.why_gone(connection), GoneReason::Failed(std::io::ErrorKind::InvalidData));
-    // Whatever was written before, an end follows.
+    // The end follows in any case.
     let _ = client.sock.read_to_end(&mut Vec::new());
 }

@@ -81,7 +81,7 @@ fn a_peer_that_breaks_a_rule_is_told_why_and_disconnected() {
     ] {
         let rig = Rig::new();
         let (connection, mut client) = rig.connect(Protocol::Framed(framing), 1);
-        // It may be let go before it has sent everything.
+        // The loop may close the connection before the client has sent everything.
         let _ = client.write_all(&bytes);
         assert_eq!(rig.why_gone(connection), GoneReason::Violation(violation));
         let closed = serde_json::json!({
@@ -96,14 +96,14 @@ fn a_peer_that_breaks_a_rule_is_told_why_and_disconnected() {
 fn a_peer_that_breaks_a_rule_and_goes_on_sending_is_still_told_why() {
     for framing in BOTH {
         let rig = Rig::new();
-        // Over TCP the end may overtake the last word; a local socket keeps it.
+        // Over TCP the end may overtake the last message; a local socket keeps it.
         let (mut client, server) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let connection = rig.add(Socket::Unix(server), Protocol::Framed(framing));
         let mut bytes = b"\xff\xff\xff\xff".to_vec();
         bytes.extend(vec![b'x'; 2 << 20]);
         let mut writer = client.try_clone().expect("a copy");
         let writing = std::thread::spawn(move || {
-            // It is let go before it has sent everything.
+            // The loop closes the connection before the client has sent everything.
             let _ = writer.write_all(&bytes);
         });
         assert_eq!(rig.why_gone(connection), GoneReason::Violation(WebSocketViolation::TooBig));

@@ -1,4 +1,4 @@
-//! What clients send, right and wrong.
+//! Correct and wrong bytes from clients.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn a_subscriber_of_a_stream_may_say_a_little_but_not_much() {
     write(&mut client, b"GET /pipelined HTTP/1.1\r\n\r\n");
     rig.deliver(&packet("evt", "{}"), &[1]);
     expect_bytes(&mut client, b"id: evt\ndata: {}\n\n");
-    // The loop may let it go before all is written.
+    // The loop may close the connection before everything is written.
     let _ = client.write_all(&vec![b'x'; MAX_DISCARDED_BYTES as usize]);
     assert_eq!(rig.why_gone(connection), GoneReason::UnexpectedBytes);
 }

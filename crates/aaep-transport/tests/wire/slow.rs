@@ -10,7 +10,7 @@ use aaep_transport::wire::{
 
 use crate::support::*;
 
-/// Delivers to a subscriber that does not read until its bytes wait, and gives what was delivered.
+/// Delivers to a subscriber that does not read until bytes wait for it. Returns what was delivered.
 fn block(rig: &Rig, subscriber: u32) -> Vec<Arc<aaep_transport::WirePacket>> {
     let mut packets = Vec::new();
     loop {

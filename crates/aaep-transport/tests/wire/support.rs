@@ -1,4 +1,4 @@
-//! A running loop, clients on real sockets, and waiting for what happens with a bound instead of sleeping.
+//! A running loop, clients on real sockets, and bounded waits instead of sleeping.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -32,7 +32,7 @@ struct Recorder {
 
 impl Reports for Recorder {
     fn report(&mut self, report: WireReport) -> Flow {
-        // A test that no longer listens is over.
+        // The test has ended.
         let _ = self.reports.send(report);
         self.flow
     }
@@ -71,7 +71,7 @@ impl Rig {
     ) -> (ConnectionKey, TcpStream) {
         let (client, server) = tcp_pair();
         let (connection, socket) = (self.handle().new_key(), Socket::Tcp(server));
-        // Together, so that nothing the client does comes between them.
+        // In one batch, so that nothing from the client comes between them.
         self.tell(vec![
             Command::Add { connection, socket, protocol, read_ahead: Vec::new() },
             Command::Attach { connection, subscriber: WireSubscriber(subscriber) },
@@ -96,7 +96,7 @@ impl Rig {
         self.reports.recv_timeout(PATIENCE).expect("a report")
     }
 
-    /// Why the connection ended, whatever was reported before.
+    /// Why the connection ended. Skips all reports before.
     pub(crate) fn why_gone(&self, which: ConnectionKey) -> GoneReason {
         loop {
             match self.next_report() {
@@ -106,7 +106,7 @@ impl Rig {
         }
     }
 
-    /// Waits until everything told so far has been obeyed, and gives what was reported meanwhile.
+    /// Waits until all commands so far were carried out. Returns the reports of that time.
     pub(crate) fn settle(&self) -> Vec<WireReport> {
         let mark = u32::MAX;
         self.tell(vec![Command::Attach {

@@ -1,6 +1,7 @@
 //! A commit as a record of the journal: its changes, and the lines that it adds to the audit log.
 
 use aaep::SessionId;
+use aaep_engine::PrincipalNumber;
 
 use super::{END, HEAD_BYTES, HEAD_END, MARK, StoreId, checksum};
 use crate::audit::{ChainHead, Hash};
@@ -109,7 +110,7 @@ impl RecordWriter {
                 self.text(session_id.as_str());
                 self.text(event_id.as_str());
                 self.number(*agent);
-                self.number(*principal);
+                self.number(principal.0);
                 self.flag(*by_hub);
                 self.flag(*is_urgent);
                 self.moment(*unix_us);
@@ -140,7 +141,7 @@ impl RecordWriter {
             StoreChange::Subscribed { subscription_id, principal, may_reply, json } => {
                 self.0.push(6);
                 self.text(subscription_id.as_str());
-                self.number(*principal);
+                self.number(principal.0);
                 self.flag(*may_reply);
                 self.bytes(json);
             }
@@ -158,9 +159,9 @@ impl RecordWriter {
                 self.number(*key);
                 self.text(name);
             }
-            StoreChange::Answered { agent, idempotency_key, unix_us, answer } => {
+            StoreChange::Answered { principal, idempotency_key, unix_us, answer } => {
                 self.0.push(10);
-                self.number(*agent);
+                self.number(principal.0);
                 self.text(idempotency_key);
                 self.moment(*unix_us);
                 self.bytes(answer);
@@ -207,7 +208,7 @@ fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
             session_id: parsed(row)?,
             event_id: parsed(row)?,
             agent: row.number()?,
-            principal: row.number()?,
+            principal: PrincipalNumber(row.number()?),
             by_hub: row.flag()?,
             is_urgent: row.flag()?,
             unix_us: row.moment()?,
@@ -227,7 +228,7 @@ fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
         },
         [6] => StoreChange::Subscribed {
             subscription_id: parsed(row)?,
-            principal: row.number()?,
+            principal: PrincipalNumber(row.number()?),
             may_reply: row.flag()?,
             json: row.sized()?.into(),
         },
@@ -235,7 +236,7 @@ fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
         [8] => StoreChange::Agent { key: row.number()?, name: parsed(row)? },
         [9] => StoreChange::Principal { key: row.number()?, name: parsed(row)? },
         [10] => StoreChange::Answered {
-            agent: row.number()?,
+            principal: PrincipalNumber(row.number()?),
             idempotency_key: parsed(row)?,
             unix_us: row.moment()?,
             answer: row.sized()?.into(),
@@ -314,7 +315,7 @@ mod tests {
             },
             StoreChange::Subscribed {
                 subscription_id: subscription_id.clone(),
-                principal: 9,
+                principal: PrincipalNumber(9),
                 may_reply: true,
                 json: b"[]".as_slice().into(),
             },
@@ -336,7 +337,7 @@ mod tests {
             }),
             StoreChange::NameForgotten { agent_id: "photos".to_owned() },
             StoreChange::Answered {
-                agent: 1,
+                principal: PrincipalNumber(1),
                 idempotency_key: "key".to_owned(),
                 unix_us: 6,
                 answer: b"".as_slice().into(),

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use aaep_engine::PrincipalNumber;
+
 use crate::audit::{self, Entry};
 use crate::store::backup::{BackupError, restore};
 use crate::store::tests::{ended, event, open, session, token};
@@ -48,14 +50,14 @@ fn filled(folder: &Path) -> Store {
         },
         StoreChange::Subscribed {
             subscription_id: aaep::SubscriptionId::parse("sub_1").expect("an id"),
-            principal: 1,
+            principal: PrincipalNumber(1),
             may_reply: true,
             json: b"{}".as_slice().into(),
         },
         StoreChange::Agent { key: 7, name: "Ägent".to_owned() },
         StoreChange::Principal { key: 1, name: "me".to_owned() },
         StoreChange::Answered {
-            agent: 1,
+            principal: PrincipalNumber(1),
             idempotency_key: "k".to_owned(),
             unix_us: 1,
             answer: b"[]".as_slice().into(),

@@ -49,7 +49,7 @@ fn one_start_with_the_clock_forty_days_ahead_deletes_nothing() {
     let mut store = keep();
     store.sweep(at(0)).expect("swept");
     let answered = StoreChange::Answered {
-        agent: 1,
+        principal: PrincipalNumber(1),
         idempotency_key: "key".to_owned(),
         unix_us: moment(0),
         answer: b"1".as_slice().into(),
@@ -70,7 +70,7 @@ fn one_start_with_the_clock_forty_days_ahead_deletes_nothing() {
     assert_eq!(store.sweep(at(3700)).expect("swept").sessions, 0);
     let reader = store.reader();
     assert!(reader.session(&session("a")).expect("read").is_some());
-    assert!(reader.answer(1, "key").expect("read").is_some());
+    assert!(reader.answer(PrincipalNumber(1), "key").expect("read").is_some());
     assert_eq!(reader.details(1).expect("read").as_deref(), Some("words"));
 }
 
@@ -152,7 +152,7 @@ fn old_answers_and_words_without_a_session_go_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open_keeping(folder.path(), 10, u64::MAX);
     let answered = |key: &str, unix_us| StoreChange::Answered {
-        agent: 1,
+        principal: PrincipalNumber(1),
         idempotency_key: key.to_owned(),
         unix_us,
         answer: b"1".as_slice().into(),
@@ -164,8 +164,8 @@ fn old_answers_and_words_without_a_session_go_too() {
     assert_eq!(store.reader().details(1).expect("read").as_deref(), Some("words"));
     store.sweep(Now { monotonic_us: 0, unix_us: now }).expect("swept");
     assert_eq!(store.reader().details(1).expect("read"), None);
-    assert_eq!(store.reader().answer(1, "old").expect("read"), None);
-    assert!(store.reader().answer(1, "new").expect("read").is_some());
+    assert_eq!(store.reader().answer(PrincipalNumber(1), "old").expect("read"), None);
+    assert!(store.reader().answer(PrincipalNumber(1), "new").expect("read").is_some());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> StoreChange
         session_id,
         event_id,
         agent: 7,
-        principal,
+        principal: PrincipalNumber(principal),
         by_hub: false,
         is_urgent: false,
         unix_us: moment(order),

@@ -134,12 +134,12 @@ fn subscriptions_names_and_answers_come_back() {
     let id = |name: &str| SubscriptionId::parse(&format!("sub_{name}")).expect("letters");
     let subscribed = |name: &str| StoreChange::Subscribed {
         subscription_id: id(name),
-        principal: 5,
+        principal: PrincipalNumber(5),
         may_reply: true,
         json: b"{}".as_slice().into(),
     };
-    let answered = |agent, text: &str| StoreChange::Answered {
-        agent,
+    let answered = |principal, text: &str| StoreChange::Answered {
+        principal: PrincipalNumber(principal),
         idempotency_key: "k".to_owned(),
         unix_us: 9,
         answer: text.as_bytes().into(),
@@ -160,17 +160,21 @@ fn subscriptions_names_and_answers_come_back() {
     let (store, recovered) = open(folder.path());
     let expected = StoredSubscription {
         subscription_id: id("b"),
-        principal: 5,
+        principal: PrincipalNumber(5),
         may_reply: true,
         json: b"{}".as_slice().into(),
     };
     assert_eq!(recovered.subscriptions, [expected]);
     assert_eq!(recovered.agents, [(3, "builder".to_owned())]);
     assert_eq!(recovered.principals, [(5, "Ada Lovelace, née Byron".to_owned())]);
-    let answers: Vec<_> = recovered.answers.iter().map(|it| (it.agent, &*it.answer)).collect();
+    let answers: Vec<_> =
+        recovered.answers.iter().map(|it| (it.principal.0, &*it.answer)).collect();
     assert_eq!(answers, [(4, &b"other"[..]), (3, &b"second"[..])]);
-    assert_eq!(store.reader().answer(3, "k").expect("read").as_deref(), Some(&b"second"[..]));
-    assert_eq!(store.reader().answer(3, "l").expect("read"), None);
+    assert_eq!(
+        store.reader().answer(PrincipalNumber(3), "k").expect("read").as_deref(),
+        Some(&b"second"[..])
+    );
+    assert_eq!(store.reader().answer(PrincipalNumber(3), "l").expect("read"), None);
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn the_oldest_answers_and_tokens_are_forgotten_first() {
     const MAX: u64 = 3;
     let mut store = Store::in_memory();
     for number in 0..=MAX {
-        let key = table::answer_key(1, &format!("k{number}"));
+        let key = table::answer_key(PrincipalNumber(1), &format!("k{number}"));
         let answered = store.transact(&[], |transaction, counters| {
             apply::keep_answer(transaction, counters, &key, 0, b"x", MAX)
         });
@@ -191,7 +195,9 @@ fn the_oldest_answers_and_tokens_are_forgotten_first() {
         settled.expect("stored");
     }
     let reader = store.reader();
-    let answers = |number: u64| reader.answer(1, &format!("k{number}")).expect("read").is_some();
+    let answers = |number: u64| {
+        reader.answer(PrincipalNumber(1), &format!("k{number}")).expect("read").is_some()
+    };
     let settled = |number: u64| reader.settled(&token(&number.to_string())).expect("read");
     assert_eq!([0, 1, 2, 3].map(answers), [false, true, true, true]);
     assert_eq!([0, 1, 2, 3].map(|it| settled(it).is_some()), [false, true, true, true]);
@@ -231,7 +237,7 @@ fn large_events_are_given_in_pages_that_fit_into_memory() {
             session_id,
             event_id,
             agent: 7,
-            principal: 8,
+            principal: PrincipalNumber(8),
             by_hub: false,
             is_urgent: false,
             unix_us: moment(order),
@@ -311,19 +317,19 @@ fn an_empty_answer_forgets_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut store, _) = open(folder.path());
     let answered = |key: &str, answer: &[u8]| StoreChange::Answered {
-        agent: 1,
+        principal: PrincipalNumber(1),
         idempotency_key: key.to_owned(),
         unix_us: 5,
         answer: answer.into(),
     };
     store.commit(&[answered("a", b"one"), answered("b", b"two")]).expect("stored");
     store.commit(&[answered("a", b""), answered("never", b"")]).expect("stored");
-    assert_eq!(store.reader().answer(1, "a"), Ok(None));
+    assert_eq!(store.reader().answer(PrincipalNumber(1), "a"), Ok(None));
     drop(store);
     let (store, recovered) = open(folder.path());
     let keys: Vec<_> = recovered.answers.iter().map(|it| it.idempotency_key.as_str()).collect();
     assert_eq!(keys, ["b"]);
-    assert_eq!(store.reader().answer(1, "a"), Ok(None));
+    assert_eq!(store.reader().answer(PrincipalNumber(1), "a"), Ok(None));
 }
 
 #[test]
@@ -349,7 +355,7 @@ fn a_principal_that_settles_endlessly_loses_only_its_own_outcomes() {
         session_id,
         event_id,
         agent,
-        principal: 1,
+        principal: PrincipalNumber(1),
         by_hub,
         is_urgent,
         unix_us,

@@ -137,7 +137,7 @@ pub(super) fn large_event(order: u64) -> StoreChange {
         session_id,
         event_id,
         agent: 7,
-        principal: 8,
+        principal: PrincipalNumber(8),
         by_hub: false,
         is_urgent: false,
         unix_us: moment(order),
