@@ -23,7 +23,7 @@ use crate::console::{COULD_NOT, CommandFailure, complain, say};
 use crate::english::failures;
 use crate::keys::{own_folder, tell};
 use crate::log::{LogFlags, start_log};
-use crate::stop::StopSignals;
+use crate::stop::{StopSignals, outlive_file_limits};
 use crate::tokens::configuration_folder;
 
 const EXIT_CODES: &str = "\
@@ -107,7 +107,8 @@ async fn serve(
     is_stdio: bool,
 ) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
-    let stopped = StopSignals::new()
+    let stopped = outlive_file_limits()
+        .and_then(|()| StopSignals::new())
         .map_err(|error| CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER))?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
