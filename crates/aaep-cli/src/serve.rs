@@ -23,7 +23,7 @@ use crate::english::failures;
 use crate::folders::{configuration_folder, data_folder, state_folder};
 use crate::keys::tell;
 use crate::log::{LogFlags, start_log};
-use crate::stop::StopSignals;
+use crate::stop::{StopSignals, outlive_file_limits};
 
 const EXIT_CODES: &str = "\
 For example, on another port: aaep serve --bind 127.0.0.1:7200
@@ -106,7 +106,8 @@ async fn serve(
     is_stdio: bool,
 ) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
-    let stopped = StopSignals::new()
+    let stopped = outlive_file_limits()
+        .and_then(|()| StopSignals::new())
         .map_err(|error| CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER))?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;

@@ -71,6 +71,22 @@ impl StopSignals {
     }
 }
 
+/// From here on, a file that may not grow any more (`ulimit -f`) is an error of its writer and does not end the program.
+/// Needs a runtime.
+#[cfg(unix)]
+pub(crate) fn outlive_file_limits() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    // The handler stays when this is dropped.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
+/// Other systems report such a file without a signal.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
+pub(crate) fn outlive_file_limits() -> std::io::Result<()> {
+    Ok(())
+}
+
 #[cfg(not(unix))]
 pub(crate) struct StopSignals;
 

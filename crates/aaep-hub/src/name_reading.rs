@@ -55,14 +55,15 @@ pub(crate) struct AgentReading {
     pub(crate) told_name: Arc<str>,
     /// The reading of that.
     pub(crate) told: NameReading,
-    /// Whether it could be heard as a name to which the hub has added a principal.
-    pub(crate) names_a_principal: bool,
+    /// Whether it could be taken for a name to which the hub has added a principal, or is drawn in another order than it
+    /// is written.
+    pub(crate) is_deceptive: bool,
 }
 
 impl AgentReading {
     fn of(name: &str) -> Self {
         let folded_name = folded(name);
-        let told = told_part(name, MAX_COMPARED_BYTES);
+        let told = told_part(heard_part(name), MAX_COMPARED_BYTES);
         let names_a_principal = PRINCIPAL_KINDS.iter().any(|kind| {
             let kind = folded(kind);
             folded_name.match_indices(&kind).any(|(at, _)| at > 0)
@@ -71,7 +72,7 @@ impl AgentReading {
             whole: NameReading::of_folded(&folded_name),
             told_name: without_project(&told).into(),
             told: NameReading::of(without_project(&told)),
-            names_a_principal,
+            is_deceptive: names_a_principal || name.contains(steers_direction),
         }
     }
 }
@@ -110,6 +111,17 @@ pub(crate) fn told_principal(words: &str, number: Option<u64>) -> String {
 pub(crate) fn told_apart(name: &str, principal: &str) -> String {
     let room = MAX_TOLD_NAME_BYTES.saturating_sub(principal.len() + " ()".len());
     format!("{} ({principal})", told_part(name, room).trim_end())
+}
+
+/// The part of a name of which people are told the beginning. The rest is never looked at, so nothing that cannot be
+/// seen moves another name to its front.
+fn heard_part(name: &str) -> &str {
+    &name[..name.floor_char_boundary(4 * MAX_TOLD_NAME_BYTES)]
+}
+
+/// Whether a character changes the order in which others are drawn.
+fn steers_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The beginning of a name, on one line and without characters that cannot be seen.
@@ -252,20 +264,26 @@ mod tests {
         assert_ne!(told("Inside"), told("Outside"));
         let long = "n".repeat(MAX_TOLD_NAME_BYTES);
         assert_eq!(told(&format!("{long}x")), told(&format!("{long}y")));
-        let blank = format!("Photos{}", " \u{200b}".repeat(200));
-        assert_eq!(told(&format!("{blank}x")), told("Photos x"));
+        for padding in [" ", "\u{200b}", " \u{200b}"] {
+            let padded = format!("Photos{}x", padding.repeat(300));
+            assert_eq!(told(&padded), told("Photos"), "the x is never told");
+        }
     }
 
     #[test]
-    fn a_name_that_could_be_one_with_a_principal_is_recognized() {
-        let names = |name: &str| AgentReading::of(name).names_a_principal;
-        for name in
-            ["Claude Code (token laptop)", "Claude, t\u{43e}ken laptop", "x (Local-Program)"]
-        {
-            assert!(names(name), "{name}");
+    fn a_name_that_deceives_without_another_one_is_recognized() {
+        let is_deceptive = |name: &str| AgentReading::of(name).is_deceptive;
+        for name in [
+            "Claude Code (token laptop)",
+            "Claude, t\u{43e}ken laptop",
+            "x (Local-Program)",
+            "\u{202e}sotohp",
+            "p\u{2066}hotos",
+        ] {
+            assert!(is_deceptive(name), "{name}");
         }
         for name in ["Claude Code", "token", "Token counter", "User helper"] {
-            assert!(!names(name), "{name}");
+            assert!(!is_deceptive(name), "{name}");
         }
     }
 

@@ -8,8 +8,6 @@ use serde_json::json;
 use crate::ear::{DANGEROUS, Ear, outcome};
 use crate::support::{Hub, err, out, request, try_post};
 
-// SMALL_DISK: a limit on the size of files stops the database too, and then the hub can end instead of refusing. Until
-// that is fixed, run these by hand: cargo test -p aaep-cli --test agent full_disk -- --ignored
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn stores(hub: &Hub) -> bool {
@@ -81,13 +79,11 @@ fn answer_twice((mut ear, asking): (Ear, std::process::Child)) {
 }
 
 #[test]
-#[ignore = "under load the hub may end when its database may not grow, see SMALL_DISK in this file"]
 fn an_answer_over_http_that_does_not_count_is_told_and_can_be_given_again() {
     answer_twice(listening(|hub, _| hub.origin.clone()));
 }
 
 #[test]
-#[ignore = "under load the hub may end when its database may not grow, see SMALL_DISK in this file"]
 fn an_answer_over_a_socket_that_does_not_count_is_told_and_can_be_given_again() {
     answer_twice(listening(|_, folder| {
         format!("unix:{}", folder.join("aaep/aaep-hub.sock").display())
@@ -95,7 +91,6 @@ fn an_answer_over_a_socket_that_does_not_count_is_told_and_can_be_given_again() 
 }
 
 #[test]
-#[ignore = "under load the hub may end when its database may not grow, see SMALL_DISK in this file"]
 fn an_answer_from_another_terminal_that_cannot_count_is_told_as_such() {
     let (ear, asking) = listening(|hub, _| hub.origin.clone());
     let answered = ear.aaep(&["answer", "1", "yes"]).output().expect("aaep runs");

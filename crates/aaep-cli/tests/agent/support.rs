@@ -84,17 +84,8 @@ impl Hub {
     /// A hub whose disk can be filled.
     #[cfg(target_os = "linux")]
     pub(crate) fn serve_on_small_disk(folder: &Path) -> Self {
-        // A process that ignores this signal gets an error for a file that would be too long.
-        let mut command = aaep(&[]);
-        let program = command.get_program().to_owned();
-        let variables: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
-        command = Command::new("sh");
-        command.args(["-c", "trap '' XFSZ; exec \"$0\" serve \"$@\""]).arg(program);
-        for name in variables {
-            command.env_remove(name);
-        }
         let arguments = ["--trust-local-programs", "--bind", "127.0.0.1:0"];
-        Hub::serve_command(command, folder, &arguments)
+        Hub::serve_as(folder, &arguments)
     }
 
     /// Limits the files of the hub to the length of its journal, or removes that limit.

@@ -103,17 +103,19 @@ impl EngineOwner {
         principal: PrincipalNumber,
         reading: &AgentReading,
     ) -> bool {
-        let AgentReading { whole, told, told_name, names_a_principal } = reading;
+        let AgentReading { whole, told, told_name, is_deceptive } = reading;
         let readings = [*whole, *told];
-        if *names_a_principal
-            || readings.iter().any(|it| self.roster.is_bound_to_others(*it, &who.id))
-        {
+        if *is_deceptive || readings.iter().any(|it| self.roster.is_bound_to_others(*it, &who.id)) {
             return false;
         }
         let now_unix_us = self.clock.now().unix_us;
         let is_id_of_another =
             || readings.iter().any(|it| self.holders.is_of_another(*it, principal, now_unix_us));
         if !self.spoken.is_of(*told, principal) && is_id_of_another() {
+            return false;
+        }
+        // Marks in a name take the room of what is told, but not everyone hears or sees them.
+        if whole != told && self.spoken.is_of_another(*whole, principal, now_unix_us) {
             return false;
         }
         let is_bound = readings.iter().any(|it| self.roster.is_bound_to(*it, &who.id));

@@ -78,6 +78,14 @@ async fn people_hear_the_principal_of_a_name_that_another_principal_has() {
         let producer = json!({ "agent_id": "claude-2", "agent_name": name });
         assert_eq!(heard(&hub, &laptop, producer).await, format!("{name} (token laptop)"));
     }
+    let padded = |padding: &str| format!("Claude Code{}x", padding.repeat(300));
+    let marked = format!("C{}laude Code", "\u{301}".repeat(100));
+    let reversed = "\u{202e}edoC edualC".to_owned();
+    for name in [padded(" "), padded("\u{200b}"), marked, reversed] {
+        let producer = json!({ "agent_id": "claude-2", "agent_name": name });
+        let told = heard(&hub, &laptop, producer).await;
+        assert!(told.ends_with(" (token laptop)") && told.len() <= 60, "{told}");
+    }
     // The name of one is the id of the other.
     let producer = json!({ "agent_id": "x", "agent_name": "Claude 1" });
     assert_eq!(heard(&hub, &laptop, producer).await, "Claude 1 (token laptop)");
