@@ -74,7 +74,7 @@ impl Machine {
         let child = child.expect("aaep runs");
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(child.wait_with_output()));
-        let output = ended.recv_timeout(PATIENCE).expect(&format!("{arguments:?} hangs"));
+        let output = ended.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{arguments:?} hangs"));
         let output = output.expect("it ends");
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
@@ -94,18 +94,6 @@ impl Machine {
         assert!(done.expect("curl runs").success(), "{text}");
     }
 
-    /// Five programs that open connections as fast as they can.
-    fn crowd(&self, address: &str) -> Vec<Running> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crowd/flood.py");
-        let start = |kind: &str| {
-            let (program, line) =
-                Running::start(Command::new("python3").args([script, address, "80", kind]));
-            assert_eq!(line, "ready");
-            program
-        };
-        ["idle", "idle", "head", "get", "churn"].map(start).into()
-    }
-
     /// Asks this many questions, and looks for and answers each while a crowd is at this address.
     fn answer_next_to_a_crowd(&self, questions: usize, first: usize, hub: &str, crowd_at: &str) {
         for number in first..first + questions {
@@ -120,7 +108,7 @@ impl Machine {
         }
         let (code, said) = self.run(hub, &["attention"]);
         assert_eq!(code, Some(1), "{said}");
-        let crowd = self.crowd(crowd_at);
+        let crowd = crowd(crowd_at);
         for _ in 0..questions {
             let (code, said) = self.run(hub, &["attention"]);
             assert!(code == Some(1) && said.contains(&format!("{questions} questions")), "{said}");
@@ -132,6 +120,18 @@ impl Machine {
         drop(crowd);
         assert_eq!(self.run(hub, &["attention"]).0, Some(0), "each was answered");
     }
+}
+
+/// Five programs that open connections as fast as they can.
+fn crowd(address: &str) -> Vec<Running> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crowd/flood.py");
+    let start = |kind: &str| {
+        let (program, line) =
+            Running::start(Command::new("python3").args([script, address, "80", kind]));
+        assert_eq!(line, "ready");
+        program
+    };
+    ["idle", "idle", "head", "get", "churn"].map(start).into()
 }
 
 /// A command of the person whose folder this is.
@@ -156,7 +156,7 @@ fn the_person_looks_and_answers_next_to_five_programs_that_take_every_connection
     assert!(line.contains("Listening"), "{line}");
     machine.publish("session.started", &json!({}));
     let socket = machine.socket();
-    machine.answer_next_to_a_crowd(20, 1, &unix, &socket.display().to_string());
+    machine.answer_next_to_a_crowd(24, 1, &unix, &socket.display().to_string());
     let address = machine.origin.trim_start_matches("http://").to_owned();
-    machine.answer_next_to_a_crowd(10, 21, &machine.origin, &address);
+    machine.answer_next_to_a_crowd(6, 25, &machine.origin, &address);
 }

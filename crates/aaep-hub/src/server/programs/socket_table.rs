@@ -1,4 +1,4 @@
-//! Asks the system for one TCP socket of this machine, by the addresses of its connection (sock_diag(7)).
+//! Asks the system for one TCP socket of this machine, by the addresses of its connection (`sock_diag`).
 //!
 //! The tables in `/proc/net` say the same, but reading them takes longer the more sockets there are, and those
 //! of closed connections are among them for a minute.
