@@ -21,6 +21,12 @@ use tokio::time::{Instant, timeout_at};
 /// The largest body of an answer that is read as a whole, in bytes.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
+/// How often a request that changes nothing is sent at most, if its connection is closed without an answer.
+const MAX_TRIES: u32 = 4;
+
+/// The pause before it is sent again.
+const TRY_PAUSE: Duration = Duration::from_millis(100);
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HubRequest<'r> {
     pub(crate) method: &'static str,
@@ -197,7 +203,24 @@ impl HubClient {
         Ok(BodyPieces { status, body: answer.body(), until, runtime })
     }
 
+    /// Sends a request, and again if its connection was closed before any answer and it changes nothing.
     async fn call(&self, request: &HubRequest<'_>) -> Result<CallAnswer, NoAnswer> {
+        let mut first = match self.call_once(request).await {
+            Err(NoAnswer::CutOff(error)) if request.method == "GET" => NoAnswer::CutOff(error),
+            called => return called,
+        };
+        for _ in 1..MAX_TRIES {
+            tokio::time::sleep(TRY_PAUSE).await;
+            match self.call_once(request).await {
+                Err(NoAnswer::CutOff(error)) => first = NoAnswer::CutOff(error),
+                Err(_) => break,
+                answered => return answered,
+            }
+        }
+        Err(first)
+    }
+
+    async fn call_once(&self, request: &HubRequest<'_>) -> Result<CallAnswer, NoAnswer> {
         let options = CallOptions {
             bearer: self.token.clone(),
             connect_timeout: request.timeout,
@@ -208,7 +231,7 @@ impl HubClient {
         #[cfg(unix)]
         let on = match &self.socket {
             Some(path) => {
-                let stream = tokio::net::UnixStream::connect(path).await;
+                let stream = aaep_transport::local::connect(path).await;
                 Some(CallConnection::over(stream.map_err(NoAnswer::NotReached)?).await?)
             }
             None => None,

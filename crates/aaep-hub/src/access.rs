@@ -42,7 +42,7 @@ pub use certificate::{
 };
 pub use config::{AccessConfig, ConfigError, MAX_CERTIFICATE_RULES};
 pub use connections::{
-    Claim, ConnectionPermit, RESERVED_CONNECTIONS, Reserve, UNCLAIMED_CONNECTIONS,
+    Claim, ConnectionPermit, ConnectionSource, RESERVED_CONNECTIONS, Reserve, UNCLAIMED_CONNECTIONS,
 };
 pub use credential::MAX_CREDENTIAL_BYTES;
 pub use error::AccessError;

@@ -3,6 +3,7 @@
 //! Every request passes the checks in `door` and then goes to one handler. Long-lived connections leave this
 //! server: their sockets go to the hub's wires. Nothing here decides anything about events.
 
+mod accept;
 mod agents;
 mod answer;
 mod body;
@@ -59,9 +60,6 @@ use door::{CheckedRequest, RequestChecks, ServedConnection, for_page};
 use issuer::IssuerKeyFetcher;
 use route::RequestRoute;
 use stop::{StopController, StopSignal};
-
-/// The most rejected connections that are told the reason at the same time.
-const TURNED_AWAY_AT_ONCE: usize = 64;
 
 /// The pause after the system could not accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -121,7 +119,7 @@ impl DaemonServer {
         });
         for socket in listening {
             let certificates = certificates.clone().filter(|_| socket.is_tls());
-            tokio::spawn(accept(Arc::clone(&app), socket, certificates, stop.clone()));
+            tokio::spawn(accept::accept(Arc::clone(&app), socket, certificates, stop.clone()));
         }
         for door in doors {
             tokio::spawn(local::accept(Arc::clone(&app), door, stop.clone()));
@@ -342,56 +340,6 @@ fn limited(route: &RequestRoute, limit: LimitError) -> HttpResponse {
     match route {
         RequestRoute::Subscribe => subscribers::rejection(&rejected_by_limit(limit)),
         _ => answer::limited(limit),
-    }
-}
-
-/// Accepts connections on one address until the hub stops.
-async fn accept(
-    app: Arc<ServerApp>,
-    listening: ListeningSocket,
-    certificates: Option<Arc<ServerCertificates>>,
-    mut stop: StopSignal,
-) {
-    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listening.socket.accept() => accepted,
-            () = stop.finishing() => return,
-        };
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                if app.checks.may_log() {
-                    tracing::warn!(%error, "A connection could not be accepted.");
-                }
-                app.accept_again(&error).await;
-                continue;
-            }
-        };
-        match app.guard.connection() {
-            Ok(permit) => {
-                let (app, stop) = (Arc::clone(&app), stop.clone());
-                let certificates = certificates.clone();
-                tokio::spawn(connection::serve(app, stream, address, certificates, permit, stop));
-                // Connections that were asked to end get a chance to do so before the next one is accepted.
-                tokio::task::yield_now().await;
-            }
-            Err(limit) => {
-                app.metrics.refused("too_many_connections");
-                if app.checks.may_log() {
-                    tracing::warn!(%address, %limit, "A connection was turned away.");
-                }
-                // Beyond that number, and where TLS is expected, connections are closed without a response.
-                if certificates.is_none()
-                    && let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned()
-                {
-                    tokio::spawn(async move {
-                        connection::turn_away(stream).await;
-                        drop(permit);
-                    });
-                }
-            }
-        }
     }
 }
 

@@ -12,7 +12,7 @@ mod windows;
 pub use error::LocalBindError;
 pub use path::{MAX_SOCKET_PATH_BYTES, NoSocketFolder, bind_path, connect_paths, socket_name};
 #[cfg(unix)]
-pub use unix::{Accepted, LocalDoor, own_user_id};
+pub use unix::{Accepted, LocalDoor, connect, own_user_id};
 #[cfg(windows)]
 pub use windows::{Accepted, LocalDoor};
 

@@ -24,6 +24,12 @@ use crate::hubs::reach::can_look;
 /// How long connecting to the producer may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often connecting is tried, if the connection is closed before an answer. Nothing was answered yet.
+const CONNECT_TRIES: u32 = 4;
+
+/// The pause before connecting is tried again.
+const CONNECT_PAUSE: Duration = Duration::from_millis(200);
+
 /// How long a producer may take to send the question again to a new subscription.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -77,7 +83,18 @@ pub(super) async fn send(said: &TypedAnswer<'_>) -> Result<AnswerResult, Command
     let mut wishes = Wishes::new("aaep-answer").name("aaep answer").time_from_presented();
     wishes.bearer = said.token.map(str::to_owned);
     wishes.capabilities.languages.clone_from(&said.languages);
-    let connected = timeout(CONNECT_PATIENCE, connect(&said.question.address, wishes)).await;
+    let connecting = async {
+        for _ in 1..CONNECT_TRIES {
+            match connect(&said.question.address, wishes.clone()).await {
+                Err(ConnectError::Line(_) | ConnectError::NoLine(_)) => {
+                    tokio::time::sleep(CONNECT_PAUSE).await;
+                }
+                connected => return connected,
+            }
+        }
+        connect(&said.question.address, wishes).await
+    };
+    let connected = timeout(CONNECT_PATIENCE, connecting).await;
     let next = failures::SEE_HUB_AND_ATTENTION;
     let Ok(connected) = connected else {
         return Err(CommandFailure::new(failures::NO_HUB_FOR_ANSWER, next));
@@ -131,7 +148,8 @@ fn was_presented(said: &TypedAnswer<'_>) -> bool {
     })
 }
 
-/// Waits until the producer sends the question, which is the first thing that a new subscription receives.
+/// Waits until the producer sends the question, which is the first thing that a new subscription receives. `None`
+/// if the question is over.
 async fn wait_for_it(
     said: &TypedAnswer<'_>,
     subscriber: &mut Subscriber,
@@ -160,10 +178,11 @@ async fn wait_for_it(
             }
         }
         if is_gone(said).await {
-            break;
+            return Ok(None);
         }
     }
-    Ok(None)
+    // It may still be open, so it must not be called over.
+    Err(CommandFailure::new(failures::QUESTION_DID_NOT_COME, failures::RUN_ATTENTION))
 }
 
 /// The message for the person if the question differs from the one they were told under its number.

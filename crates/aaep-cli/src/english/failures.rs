@@ -44,6 +44,8 @@ pub(crate) const CHILD_AGENT: &str =
 pub(crate) const ANSWER_THERE: &str = "Answer it there.";
 pub(crate) const NO_HUB_FOR_ANSWER: &str =
     "nothing was answered: the hub of this question does not answer";
+pub(crate) const QUESTION_DID_NOT_COME: &str =
+    "nothing was answered: the hub did not send the question in time";
 pub(crate) const SEE_HUB_AND_ATTENTION: &str = "See whether the hub runs, and run aaep attention.";
 pub(crate) const MAY_NOT_ANSWER: &str = "you may hear this question but not answer it";
 pub(crate) const USE_REPLY_TOKEN: &str = "Use a token with the scope reply.";

@@ -52,6 +52,41 @@ fn answer_to(text: &[u8]) -> Result<HubAnswer, NoAnswer> {
     answer
 }
 
+/// A server that closes its first connections without an answer, and then answers one request. Gives the number of
+/// requests that it read.
+fn server_that_closes(first: usize) -> (HubClient, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/", listener.local_addr().expect("an address"));
+    let handle = thread::spawn(move || {
+        for read in 1.. {
+            let (mut stream, _) = listener.accept().expect("a caller");
+            let request = read_request(&mut stream);
+            if read > first {
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                stream.write_all(answer).expect("written");
+                return read;
+            }
+            if request.starts_with(b"POST") {
+                return read;
+            }
+        }
+        0
+    });
+    (HubClient::new(HttpAddress::parse(&address).expect("an address"), None), handle)
+}
+
+#[test]
+fn a_request_that_changes_nothing_is_sent_again_when_its_connection_closed_without_an_answer() {
+    let (client, handle) = server_that_closes(2);
+    assert_eq!(client.send(&get()).expect("an answer").body, b"ok");
+    assert_eq!(handle.join().expect("the server ends"), 3);
+    let (client, handle) = server_that_closes(1);
+    let post = HubRequest { method: "POST", body: Some(("text/plain", b"x")), ..get() };
+    let answer = client.send(&post);
+    assert!(matches!(answer, Err(NoAnswer::CutOff(_))), "{answer:?}");
+    assert_eq!(handle.join().expect("the server ends"), 1, "it may have had an effect");
+}
+
 fn body_of(text: &[u8]) -> String {
     let answer = answer_to(text).expect("an answer");
     String::from_utf8(answer.body).expect("text")

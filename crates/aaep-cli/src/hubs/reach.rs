@@ -22,10 +22,22 @@ pub(crate) fn can_look(address: &str) -> bool {
 /// The address of this person's own hub: its socket if there is one, otherwise its port.
 pub(crate) fn own_address() -> String {
     #[cfg(unix)]
-    if own_socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()) {
+    if own_socket().is_some_and(|path| is_served(&path)) {
         return "unix:".to_owned();
     }
     DEFAULT_HUB.to_owned()
+}
+
+/// Whether a program accepts connections on a socket. This does not wait, even if many connections do.
+#[cfg(unix)]
+fn is_served(path: &std::path::Path) -> bool {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return false;
+    };
+    match runtime.block_on(tokio::net::UnixStream::connect(path)) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+    }
 }
 
 /// A client for the hub at an address.

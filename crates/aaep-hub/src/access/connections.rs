@@ -2,17 +2,22 @@
 //! (T4 in §10.2.2, ruling 38).
 //!
 //! A connection is unclaimed until a credential or an address shows which principal holds it. An unclaimed
-//! connection never keeps anyone out: it gives way to a new one whenever there is no room, the quietest
-//! first. A claimed connection gives way only while it is idle. The last connections are reserved: some for
+//! connection never keeps anyone out: when there is no room, one of the source with the most of them gives
+//! way, the quietest first. So however many one program opens, another program keeps the one that it just
+//! opened. A claimed connection gives way only while it is idle. The last connections are reserved: some for
 //! answers, and some for the person alone. This file reads no clock.
 
-use std::collections::BTreeMap;
+mod counts;
+
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use crate::access::guard::Guard;
 use crate::access::limits::LimitError;
+pub(super) use counts::ConnectionCounts;
+pub use counts::ConnectionSource;
+use counts::{ConnectionHolder, MovableConnection};
 
 /// How many connections are reserved for answers, for each principal and in total. The same number again is
 /// reserved for the person.
@@ -21,91 +26,43 @@ pub const RESERVED_CONNECTIONS: usize = 8;
 pub const UNCLAIMED_CONNECTIONS: usize = 64;
 /// The least number of connections that one program may have, however few its principal may have.
 const MIN_PROGRAM_CONNECTIONS: usize = 4;
-/// The most connections that may be about to end at once. Beyond it, new ones are refused.
+/// The most connections that may be about to end at once. Beyond it, new ones are refused, except the first
+/// of a source, for which there is as much room again.
 const MAX_LEAVING: usize = 256;
 /// The suffix of a principal's id that counts its connections on the local socket separately.
 const LOCAL_POOL: &str = " on the local socket";
 
-/// All connections, grouped by how they behave when there is no room.
-#[derive(Debug, Default)]
-pub(super) struct ConnectionCounts {
-    /// Connections that stay open and have no holder.
-    unclaimed: usize,
-    /// Connections that a principal holds, or that carry calls of a principal.
-    claimed: usize,
-    /// Connections that were asked to end and have not ended yet.
-    leaving: usize,
-    /// Connections that can be asked to end, the one that has been quiet the longest first.
-    movable: BTreeMap<u64, MovableConnection>,
-    next_number: u64,
-}
-
-/// A connection that can be asked to end.
-#[derive(Debug)]
-struct MovableConnection {
-    holder: Option<ConnectionHolder>,
-    is_busy: bool,
-    gives_way: Arc<Notify>,
-}
-
-/// The principal, and perhaps the program, that holds a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ConnectionHolder {
-    principal: String,
-    /// The process at the other end, if the system reports it.
-    program: Option<u32>,
-}
-
-impl ConnectionCounts {
-    /// All open connections, including those about to end.
-    pub(super) fn all(&self) -> usize {
-        self.unclaimed + self.claimed + self.leaving
-    }
-
-    /// Asks the first movable connection that matches to end. Returns whether there was one.
-    fn make_way(&mut self, is_meant: impl Fn(&MovableConnection) -> bool) -> bool {
-        let found = self.movable.iter().find(|(_, it)| is_meant(it)).map(|(number, _)| *number);
-        let Some(connection) = found.and_then(|number| self.movable.remove(&number)) else {
-            return false;
-        };
-        self.count(connection.holder.is_some(), false);
-        self.leaving += 1;
-        connection.gives_way.notify_one();
-        true
-    }
-
-    /// Asks an unclaimed connection to end: a quiet one, or else the one that has been busy the longest.
-    fn make_way_unclaimed(&mut self) -> bool {
-        self.make_way(|it| it.holder.is_none() && !it.is_busy)
-            || self.make_way(|it| it.holder.is_none())
-    }
-
-    /// Adds a connection that stays open to its count, or removes it.
-    fn count(&mut self, is_claimed: bool, is_more: bool) {
-        let count = if is_claimed { &mut self.claimed } else { &mut self.unclaimed };
-        *count = if is_more { *count + 1 } else { count.saturating_sub(1) };
-    }
-}
-
 impl Guard {
     /// Admits a connection before its principal is known.
-    pub fn connection(&self) -> Result<ConnectionPermit, LimitError> {
+    pub fn connection(&self, source: ConnectionSource) -> Result<ConnectionPermit, LimitError> {
         let mut counts = self.counts();
         let connections = &mut counts.connections;
-        let free = self.limits().connections.saturating_sub(connections.claimed);
-        if connections.leaving >= MAX_LEAVING {
+        let is_first = connections.of_source(source) == 0;
+        if connections.leaving >= if is_first { 2 * MAX_LEAVING } else { MAX_LEAVING } {
             return Err(LimitError::Connections);
         }
-        if connections.unclaimed >= free.max(UNCLAIMED_CONNECTIONS)
-            && !connections.make_way_unclaimed()
+        if connections.unclaimed >= self.most_unclaimed(connections)
+            && !connections.make_way_unclaimed(Some(source))
         {
             return Err(LimitError::Connections);
         }
-        connections.unclaimed += 1;
+        connections.add(false, source);
         drop(counts);
-        let mut permit = self.new_permit();
+        let mut permit = self.new_permit(source);
         permit.list();
         Ok(permit)
+    }
+
+    /// Whether there are so many unclaimed connections that it matters where the next one comes from.
+    pub fn needs_source(&self) -> bool {
+        let counts = self.counts();
+        let connections = &counts.connections;
+        connections.unclaimed >= self.most_unclaimed(connections) / 2
+    }
+
+    fn most_unclaimed(&self, connections: &ConnectionCounts) -> usize {
+        let free = self.limits().connections.saturating_sub(connections.claimed);
+        free.max(UNCLAIMED_CONNECTIONS)
     }
 
     /// Admits a connection for a known principal: a call on a connection that is already open.
@@ -114,8 +71,8 @@ impl Guard {
         claim: Claim<'_>,
         now_us: u64,
     ) -> Result<ConnectionPermit, LimitError> {
-        self.counts().connections.unclaimed += 1;
-        let mut permit = self.new_permit();
+        self.counts().connections.add(false, ConnectionSource::Unknown);
+        let mut permit = self.new_permit(ConnectionSource::Unknown);
         permit.busy = 1;
         permit.belongs_to(claim, now_us)?;
         Ok(permit)
@@ -125,7 +82,7 @@ impl Guard {
     /// there was one.
     pub fn make_way(&self) -> bool {
         let mut counts = self.counts();
-        counts.connections.make_way_unclaimed() || counts.connections.make_way(|_| true)
+        counts.connections.make_way_unclaimed(None) || counts.connections.make_way(|_| true)
     }
 
     /// The number of open connections.
@@ -133,9 +90,10 @@ impl Guard {
         self.counts().connections.all()
     }
 
-    fn new_permit(&self) -> ConnectionPermit {
+    fn new_permit(&self, source: ConnectionSource) -> ConnectionPermit {
         ConnectionPermit {
             guard: self.clone(),
+            source,
             holder: None,
             gives_way: Arc::new(Notify::new()),
             busy: 0,
@@ -150,6 +108,7 @@ impl Guard {
 #[derive(Debug)]
 pub struct ConnectionPermit {
     guard: Guard,
+    source: ConnectionSource,
     holder: Option<ConnectionHolder>,
     gives_way: Arc<Notify>,
     /// The number of requests in progress.
@@ -263,8 +222,8 @@ impl ConnectionPermit {
         usage.connections += 1;
         *usage.programs.entry(holder.program).or_default() += 1;
         if !self.is_leaving && !self.is_counted_as_claimed() {
-            counts.connections.count(false, false);
-            counts.connections.count(true, true);
+            counts.connections.remove(false, self.source);
+            counts.connections.add(true, self.source);
         }
         Ok(())
     }
@@ -308,10 +267,15 @@ impl ConnectionPermit {
         let is_claimed = self.is_counted_as_claimed();
         if was_claimed != is_claimed && !self.is_leaving {
             let mut counts = self.guard.counts();
-            counts.connections.count(was_claimed, false);
-            counts.connections.count(is_claimed, true);
+            counts.connections.remove(was_claimed, self.source);
+            counts.connections.add(is_claimed, self.source);
         }
         self.list();
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> ConnectionSource {
+        self.source
     }
 
     /// Notifies when the connection must end to make room for another.
@@ -329,17 +293,13 @@ impl ConnectionPermit {
         if stays || self.is_leaving || self.listed.is_some() {
             return;
         }
-        let mut counts = self.guard.counts();
-        let number = counts.connections.next_number;
-        counts.connections.next_number += 1;
         let connection = MovableConnection {
+            source: self.source,
             holder: self.holder.clone(),
             is_busy: self.busy > 0,
             gives_way: Arc::clone(&self.gives_way),
         };
-        counts.connections.movable.insert(number, connection);
-        drop(counts);
-        self.listed = Some(number);
+        self.listed = Some(self.guard.counts().connections.list(connection));
     }
 
     /// Removes it from the movable connections. If it is not among them any more, it was asked to end.
@@ -374,131 +334,10 @@ impl Drop for ConnectionPermit {
         if self.is_leaving {
             counts.connections.leaving = counts.connections.leaving.saturating_sub(1);
         } else {
-            counts.connections.count(is_claimed, false);
+            counts.connections.remove(is_claimed, self.source);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::access::limits::Limits;
-
-    fn guard() -> Guard {
-        Guard::new(Limits { connections: 3, connections_per_principal: 2, ..Limits::default() })
-    }
-
-    /// A connection with a request of this principal in progress.
-    fn busy(guard: &Guard, principal: &str) -> Result<ConnectionPermit, LimitError> {
-        let mut permit = guard.connection()?;
-        permit.work();
-        permit.belongs_to(Claim::of(principal), 0)?;
-        Ok(permit)
-    }
-
-    #[test]
-    fn connections_are_bounded_and_come_back() {
-        let guard = guard();
-        let first = busy(&guard, "a").expect("room");
-        let _others = [busy(&guard, "b").expect("room"), busy(&guard, "c").expect("room")];
-        assert_eq!(busy(&guard, "d").err(), Some(LimitError::Connections));
-        drop(first);
-        assert!(busy(&guard, "d").is_ok());
-        assert_eq!(guard.connections(), 2);
-    }
-
-    #[tokio::test]
-    async fn an_unclaimed_connection_keeps_nobody_out_even_if_something_happens_on_it() {
-        let guard = guard();
-        let most = UNCLAIMED_CONNECTIONS;
-        let mut unclaimed: Vec<_> = (0..most).map(|_| guard.connection().expect("room")).collect();
-        unclaimed[1..].iter_mut().for_each(ConnectionPermit::work);
-        let mut newer = Vec::new();
-        for leaving in unclaimed.drain(..3) {
-            let mut permit = guard.connection().expect("room");
-            permit.work();
-            newer.push(permit);
-            leaving.gives_way().notified().await;
-        }
-        assert_eq!(newer[0].belongs_to(Claim::of("a"), 0), Ok(()));
-        assert_eq!(guard.connections(), most);
-    }
-
-    #[test]
-    fn a_connection_that_carries_a_call_gives_way_to_nobody_until_it_ends() {
-        let guard = guard();
-        let mut carrier = guard.connection().expect("room");
-        carrier.carry();
-        let call = guard.claimed_connection(Claim::of("a"), 0).expect("room");
-        assert_eq!(guard.connections(), 2);
-        assert!(!guard.make_way(), "both stay");
-        drop(call);
-        carrier.put_down();
-        assert!(guard.make_way());
-    }
-
-    #[tokio::test]
-    async fn a_quiet_connection_gives_way_the_oldest_first() {
-        let guard = guard();
-        let mut all = [busy(&guard, "a").expect("room"), busy(&guard, "a").expect("room")];
-        let mut third = guard.connection().expect("room");
-        third.work();
-        let full = third.belongs_to(Claim::of("a"), 0);
-        assert_eq!(full, Err(LimitError::ConnectionsOfPrincipal), "something happens on both");
-        all[1].rest();
-        all[0].rest();
-        assert_eq!(third.belongs_to(Claim::of("a"), 0), Ok(()));
-        all[1].gives_way().notified().await;
-    }
-
-    #[test]
-    fn places_are_kept_for_answers_and_more_for_the_person() {
-        let guard = guard();
-        let mut held: Vec<_> =
-            (0..3).map(|n| busy(&guard, &n.to_string()).expect("room")).collect();
-        let mut claim = |principal: &str, reserve| {
-            let mut permit = guard.connection().expect("room");
-            permit.work();
-            let claimed = permit.belongs_to(Claim { reserve, ..Claim::of(principal) }, 0);
-            held.push(permit);
-            claimed
-        };
-        assert_eq!(claim("new", Reserve::None), Err(LimitError::Connections));
-        for number in 0..RESERVED_CONNECTIONS {
-            assert_eq!(claim(&format!("answers {number}"), Reserve::Answers), Ok(()));
-        }
-        assert_eq!(claim("new", Reserve::Answers), Err(LimitError::Connections));
-        assert_eq!(claim("person", Reserve::Person), Ok(()));
-    }
-
-    #[test]
-    fn one_program_leaves_places_for_the_others() {
-        let limits = Limits { connections_per_principal: 4, ..Limits::default() };
-        let guard = Guard::new(limits);
-        let mut busy: Vec<_> = (0..5).map(|_| guard.connection().expect("room")).collect();
-        busy.iter_mut().for_each(ConnectionPermit::work);
-        let of =
-            |program| Claim { program: Some(program), is_local_socket: true, ..Claim::of("local") };
-        for permit in &mut busy[..3] {
-            permit.belongs_to(of(1), 0).expect("room");
-        }
-        assert_eq!(busy[3].belongs_to(of(1), 0), Err(LimitError::ConnectionsOfProgram));
-        assert_eq!(busy[3].belongs_to(of(2), 0), Ok(()));
-        let full = busy[4].belongs_to(of(2), 0);
-        assert_eq!(full, Err(LimitError::ConnectionsOfPrincipal));
-    }
-
-    #[test]
-    fn one_principal_cannot_take_everything() {
-        let guard = guard();
-        let mut three: Vec<_> = (0..3).map(|_| guard.connection().expect("room")).collect();
-        three.iter_mut().for_each(ConnectionPermit::work);
-        assert_eq!(three[0].belongs_to(Claim::of("a"), 0), Ok(()));
-        assert_eq!(three[0].belongs_to(Claim::of("a"), 0), Ok(()), "the same again takes nothing");
-        assert_eq!(three[1].belongs_to(Claim::of("a"), 0), Ok(()));
-        assert_eq!(three[2].belongs_to(Claim::of("a"), 0), Err(LimitError::ConnectionsOfPrincipal));
-        assert_eq!(three[2].belongs_to(Claim::of("b"), 0), Ok(()));
-        assert_eq!(three[0].belongs_to(Claim::of("b"), 0), Ok(()), "it is no more that of a");
-        assert_eq!(three[2].belongs_to(Claim::of("a"), 0), Ok(()));
-    }
-}
+mod tests;

@@ -399,9 +399,25 @@ impl EngineOwner {
         self.tell_wire(Command::Send { connection, packet });
     }
 
-    /// Reports on a WebSocket what is wrong with a message, and which reply it was. Closes the connection if its
-    /// peer keeps making mistakes.
+    /// Reports on a WebSocket why a message could not be read. Closes the connection if its peer keeps making
+    /// mistakes.
     pub(super) fn report_mistake(
+        &mut self,
+        connection: ConnectionKey,
+        error: (&str, &str),
+        wrong: &[aaep::Violation],
+    ) {
+        self.report_refusal(connection, error, wrong, None);
+        let Some(known) = self.connections.get_mut(&connection) else { return };
+        known.mistakes += 1;
+        if known.mistakes >= MAX_MISTAKES {
+            self.close(connection, 4004, "Too many messages could not be taken.");
+        }
+    }
+
+    /// Reports on a WebSocket why a message was refused, and which reply it was. However many are refused, the
+    /// connection stays: an agent that ends its asks while they are presented must not end the person's listener.
+    pub(super) fn report_refusal(
         &mut self,
         connection: ConnectionKey,
         (error, message): (&str, &str),
@@ -416,10 +432,5 @@ impl EngineOwner {
             body["violations"] = violations::to_json(wrong);
         }
         self.send(connection, &body);
-        let Some(known) = self.connections.get_mut(&connection) else { return };
-        known.mistakes += 1;
-        if known.mistakes >= MAX_MISTAKES {
-            self.close(connection, 4004, "Too many messages could not be taken.");
-        }
     }
 }

@@ -360,7 +360,7 @@ impl EngineOwner {
             }
             SubscriberMessage::Malformed(wrong) => {
                 let error = ("not_valid", "The message is not valid.");
-                self.report_mistake(connection, error, &wrong, None);
+                self.report_mistake(connection, error, &wrong);
                 return;
             }
         };
@@ -387,7 +387,7 @@ impl EngineOwner {
             }
             refused => {
                 if let Some((error, why)) = refused.refusal() {
-                    self.report_mistake(connection, (error, &why), &[], reply_token.as_ref());
+                    self.report_refusal(connection, (error, &why), &[], reply_token.as_ref());
                 }
             }
         }

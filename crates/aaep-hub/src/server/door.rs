@@ -20,9 +20,9 @@ use super::answer::{self, HttpResponse};
 use super::programs::{ConnectionEnds, ProgramFinder};
 use super::route::{NoRoute, RequestRoute};
 use crate::access::{
-    Access, AccessError, Claim, ConnectionPermit, CredentialPenalties, LimitError, Page, Peer,
-    PeerAddress, Principal, RequestError, Reserve, SecretPath, TooManyFailures, cors_headers,
-    is_cross_site, is_loopback, preflight,
+    Access, AccessError, Claim, ConnectionPermit, ConnectionSource, CredentialPenalties,
+    LimitError, Page, Peer, PeerAddress, Principal, RequestError, Reserve, SecretPath,
+    TooManyFailures, cors_headers, is_cross_site, is_loopback, preflight,
 };
 use crate::lines::{LIBRARY_LINES, LineLimit};
 
@@ -70,21 +70,24 @@ impl Drop for CarriedCall {
 impl ServedConnection {
     pub(crate) fn new(peer: Peer, permit: ConnectionPermit) -> Self {
         let gives_way = permit.gives_way();
+        let program = match permit.source() {
+            ConnectionSource::Program(process) => OnceLock::from(Some(process)),
+            ConnectionSource::Unknown | ConnectionSource::Machine(_) => OnceLock::new(),
+        };
         ServedConnection {
             peer,
             ends: None,
             is_local_socket: false,
-            program: OnceLock::new(),
+            program,
             gives_way,
             permit: Mutex::new(Some(permit)),
         }
     }
 
-    /// Marks the connection as one of this process on the local socket.
+    /// Marks the connection as one on the local socket.
     #[cfg(unix)]
-    pub(crate) fn of_program(mut self, program: Option<u32>) -> Self {
+    pub(crate) fn on_local_socket(mut self) -> Self {
         self.is_local_socket = true;
-        self.program = OnceLock::from(program);
         self
     }
 
@@ -232,7 +235,6 @@ impl RequestChecks {
     }
 
     /// Finds programs on this machine.
-    #[cfg(feature = "grpc")]
     pub(crate) fn programs(&self) -> &ProgramFinder {
         &self.programs
     }
@@ -434,7 +436,7 @@ mod tests {
     #[test]
     fn a_connection_whose_answer_still_goes_out_gives_way_to_nobody() {
         let guard = Guard::new(Limits::default());
-        let permit = guard.connection().expect("room");
+        let permit = guard.connection(ConnectionSource::Unknown).expect("room");
         let connection = Arc::new(ServedConnection::new(Peer::same_user(), permit));
         let in_progress = connection.begin_request();
         let (route, now) = (RequestRoute::Backup, Now { monotonic_us: 0, unix_us: 0 });

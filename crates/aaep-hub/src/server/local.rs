@@ -19,7 +19,9 @@ use super::connection::requests;
 #[cfg(unix)]
 use super::door::ServedConnection;
 use super::stop::StopSignal;
-use crate::access::{AccessError, Claim, ConnectionPermit, Peer, Principal, Reserve, Scope};
+use crate::access::{
+    AccessError, Claim, ConnectionPermit, ConnectionSource, Peer, Principal, Reserve, Scope,
+};
 use crate::hub::{ConnectionPurpose, HubError, NewConnection};
 
 /// Accepts connections until the hub stops.
@@ -40,8 +42,12 @@ pub(super) async fn accept(app: Arc<ServerApp>, door: LocalDoor, mut stop: StopS
             }
         };
         let (app, stop) = (Arc::clone(&app), stop.clone());
-        match app.guard.connection() {
-            Ok(permit) => drop(tokio::spawn(serve(app, accepted, permit, stop))),
+        match app.guard.connection(ConnectionSource::program(accepted.process_id())) {
+            Ok(permit) => {
+                tokio::spawn(serve(app, accepted, permit, stop));
+                // Connections that were asked to end get a chance to do so before the next one is accepted.
+                tokio::task::yield_now().await;
+            }
             Err(limit) => {
                 app.metrics.refused("too_many_connections");
                 if app.checks.may_log() {
@@ -71,13 +77,12 @@ async fn serve(
         return;
     };
     let peer = accepted.other_user().map_or_else(Peer::same_user, Peer::other_user);
-    let program = accepted.process_id();
     match Framing::recognise(first) {
         Some(framing) => listen(&app, accepted, peer, framing, permit).await,
         #[cfg(unix)]
         None if first.is_ascii_uppercase() => {
             let stream = accepted.into_stream();
-            let connection = ServedConnection::new(peer, permit).of_program(program);
+            let connection = ServedConnection::new(peer, permit).on_local_socket();
             requests(app, stream, connection, stop).await;
         }
         None => tracing::debug!("A local connection speaks neither messages nor HTTP."),

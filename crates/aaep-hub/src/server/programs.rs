@@ -1,9 +1,12 @@
 //! Finds the program at the other end of a loopback connection, as the system reports it (Linux).
 //!
 //! TCP does not tell programs on one machine apart, so one of them could use the connections of all others.
-//! The system knows which process has the other end of a connection. Looking it up takes milliseconds, so it
-//! is done only when connections are scarce, and one at a time. On other systems nothing is found, and all
-//! programs share one limit.
+//! The system knows which process has the other end of a connection. Looking it up can take milliseconds, so
+//! it is done only when connections are scarce, for several connections together where they arrive together.
+//! On other systems nothing is found, and all programs share one limit.
+
+#[cfg(target_os = "linux")]
+mod socket_table;
 
 use std::net::SocketAddr;
 
@@ -30,89 +33,90 @@ impl ProgramFinder {
     pub(crate) async fn find(&self, _ends: ConnectionEnds) -> Option<u32> {
         None
     }
+
+    #[expect(clippy::unused_async, reason = "it takes a while where it can be done")]
+    pub(crate) async fn find_all(&self, ends: Vec<ConnectionEnds>) -> Vec<Option<u32>> {
+        vec![None; ends.len()]
+    }
 }
 
 #[cfg(target_os = "linux")]
 impl ProgramFinder {
     /// The process at the other end.
     pub(crate) async fn find(&self, ends: ConnectionEnds) -> Option<u32> {
+        self.find_all(vec![ends]).await.pop().flatten()
+    }
+
+    /// The processes at the other ends of these connections, in their order.
+    pub(crate) async fn find_all(&self, ends: Vec<ConnectionEnds>) -> Vec<Option<u32>> {
+        let count = ends.len();
         let mut recent = std::sync::Arc::clone(&self.recent).lock_owned().await;
         let looking = tokio::task::spawn_blocking(move || {
-            let found = linux::program_of(ends, &recent);
-            linux::remember(&mut recent, found);
+            let found = linux::programs_of(&ends, &recent);
+            found.iter().flatten().for_each(|it| linux::remember(&mut recent, *it));
             found
         });
-        Some(looking.await.ok().flatten().unwrap_or(UNKNOWN_PROGRAM))
+        let found = looking.await.unwrap_or_else(|_| vec![None; count]);
+        found.into_iter().map(|it| it.or(Some(UNKNOWN_PROGRAM))).collect()
     }
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::fmt::Write as _;
+    use std::collections::{HashMap, HashSet};
     use std::fs;
-    use std::net::{IpAddr, SocketAddr};
-    use std::path::Path;
 
     use super::ConnectionEnds;
+    use super::socket_table::SocketTable;
 
     /// The number of recently connected programs that are checked first.
     const MAX_RECENT: usize = 16;
 
-    /// The process that has the other end of a connection. Those in `recent` are checked first.
-    pub(super) fn program_of(ends: ConnectionEnds, recent: &[u32]) -> Option<u32> {
-        let inode = inode_of(ends)?;
-        let socket = format!("socket:[{inode}]");
-        let has_it = |process: &u32| has_open(*process, &socket);
-        recent.iter().copied().find(has_it).or_else(|| {
-            let processes = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    /// The processes that have the other ends of these connections. Those in `recent` are checked first. A
+    /// process that may not be inspected counts as having none.
+    pub(super) fn programs_of(ends: &[ConnectionEnds], recent: &[u32]) -> Vec<Option<u32>> {
+        let inodes: Vec<Option<u64>> = match SocketTable::open() {
+            Ok(table) => ends.iter().map(|ends| table.inode_of_peer(*ends)).collect(),
+            // Some sandboxes do not let programs ask.
+            Err(_) => vec![None; ends.len()],
+        };
+        let mut wanted: HashSet<u64> = inodes.iter().copied().flatten().collect();
+        let mut holders = HashMap::new();
+        let others = || {
+            let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
             let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
-            numbers.filter(|process| !recent.contains(process)).find(has_it)
-        })
+            numbers.filter(|process| !recent.contains(process)).collect::<Vec<u32>>()
+        };
+        // The list of all processes is made only when it is needed.
+        let lists: [&dyn Fn() -> Vec<u32>; 2] = [&|| recent.to_vec(), &others];
+        for list in lists {
+            if wanted.is_empty() {
+                break;
+            }
+            for process in list() {
+                for inode in sockets_of(process) {
+                    if wanted.remove(&inode) {
+                        holders.insert(inode, process);
+                    }
+                }
+            }
+        }
+        inodes.into_iter().map(|inode| holders.get(&inode?).copied()).collect()
     }
 
-    pub(super) fn remember(recent: &mut Vec<u32>, found: Option<u32>) {
-        let Some(process) = found else { return };
+    pub(super) fn remember(recent: &mut Vec<u32>, process: u32) {
         recent.retain(|it| *it != process);
         recent.insert(0, process);
         recent.truncate(MAX_RECENT);
     }
 
-    /// Whether a process has this file open. A process that may not be inspected counts as having none.
-    fn has_open(process: u32, what: &str) -> bool {
-        let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-        let mut links = open.filter_map(Result::ok).filter_map(|it| fs::read_link(it.path()).ok());
-        links.any(|link| link == Path::new(what))
-    }
-
-    /// The inode of the peer's socket, from the tables of all sockets on this machine.
-    fn inode_of(ends: ConnectionEnds) -> Option<u64> {
-        let in_table = |table: &str, is_v6: bool| {
-            let (peer, hub) = (written(ends.peer, is_v6)?, written(ends.hub, is_v6)?);
-            let text = fs::read_to_string(table).ok()?;
-            text.lines().find_map(|line| {
-                let mut fields = line.split_ascii_whitespace().skip(1);
-                let is_it = fields.next()? == peer && fields.next()? == hub;
-                is_it.then(|| fields.nth(6)?.parse().ok()).flatten()
-            })
-        };
-        in_table("/proc/net/tcp", false).or_else(|| in_table("/proc/net/tcp6", true))
-    }
-
-    /// An address as the tables write it: words of four bytes in native byte order, and the port.
-    fn written(address: SocketAddr, is_v6: bool) -> Option<String> {
-        let octets = match (address.ip().to_canonical(), is_v6) {
-            (IpAddr::V4(it), false) => it.octets().to_vec(),
-            (IpAddr::V4(it), true) => it.to_ipv6_mapped().octets().to_vec(),
-            (IpAddr::V6(it), true) => it.octets().to_vec(),
-            (IpAddr::V6(_), false) => return None,
-        };
-        let mut text = String::new();
-        for word in octets.chunks_exact(4) {
-            let word = u32::from_ne_bytes(word.try_into().ok()?);
-            write!(text, "{word:08X}").ok()?;
-        }
-        write!(text, ":{:04X}", address.port()).ok()?;
-        Some(text)
+    /// The inodes of the sockets that a process has open.
+    fn sockets_of(process: u32) -> impl Iterator<Item = u64> {
+        let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
+        let links = open.filter_map(Result::ok).filter_map(|it| fs::read_link(it.path()).ok());
+        links.filter_map(|link| {
+            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        })
     }
 }
 
@@ -130,12 +134,13 @@ mod tests {
             let hub = listener.local_addr().expect("an address");
             let stream = TcpStream::connect(hub).expect("connects");
             let peer = stream.local_addr().expect("an address");
+            let (own, nobody) = (ConnectionEnds { peer, hub }, ConnectionEnds { peer: hub, hub });
             for _ in 0..2 {
-                let found = finder.find(ConnectionEnds { peer, hub }).await;
-                assert_eq!(found, Some(std::process::id()), "{address}");
+                assert_eq!(finder.find(own).await, Some(std::process::id()), "{address}");
             }
-            let nobody = ConnectionEnds { peer: hub, hub };
-            assert_eq!(finder.find(nobody).await, Some(UNKNOWN_PROGRAM));
+            let found = finder.find_all(vec![own, nobody, own]).await;
+            let process = Some(std::process::id());
+            assert_eq!(found, [process, Some(UNKNOWN_PROGRAM), process]);
         }
     }
 }

@@ -4,6 +4,7 @@ mod agents;
 mod asks;
 mod backup;
 mod bounds;
+mod every_field;
 mod legacy;
 mod names;
 mod older;

@@ -166,6 +166,24 @@ async fn what_cannot_be_read_is_said_and_too_much_of_it_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn messages_that_are_refused_never_end_the_connection_of_a_listener() {
+    let hub = hub();
+    let mut peer = Peer::subscriber(&hub).await;
+    peer.send(&serde_json::to_value(request(&json!({}))).expect("JSON"));
+    let subscription = peer.next_of("subscription.accepted")["subscription_id"].clone();
+    for number in 0..40 {
+        // It was presented, but its agent has withdrawn it meanwhile.
+        peer.send(&json!({
+            "type": "agentvoice:ask.presented", "subscription_id": subscription,
+            "reply_token": format!("rpl_{number}"),
+        }));
+        assert!(peer.next_of("agentvoice:error")["error"].is_string());
+    }
+    publish(&hub, started("sess_1")).await;
+    assert_eq!(peer.next_of("aaep:agent.session.started")["session_id"], "sess_1");
+}
+
+#[tokio::test]
 async fn a_request_that_is_rejected_ends_a_websocket_with_4001() {
     let hub = hub();
     let mut peer = Peer::subscriber(&hub).await;

@@ -274,6 +274,11 @@ impl Peer {
         self.socket.send(Frame::text(text)).expect("sent");
     }
 
+    /// Sends a text, unless the hub has ended the connection.
+    pub(crate) fn try_say(&mut self, text: &str) {
+        drop(self.socket.send(Frame::text(text)));
+    }
+
     pub(crate) fn next(&mut self) -> Value {
         if let Some(waiting) = self.waiting.pop_front() {
             return waiting;

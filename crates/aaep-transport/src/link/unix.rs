@@ -63,9 +63,7 @@ async fn connect_own(paths: Vec<PathBuf>) -> Result<LocalStream, DialError> {
 }
 
 #[cfg(unix)]
-async fn connect(path: &Path) -> io::Result<LocalStream> {
-    tokio::net::UnixStream::connect(path).await
-}
+use crate::local::connect;
 
 /// A shared folder may hold a socket that another user created under the name of our hub.
 #[cfg(unix)]

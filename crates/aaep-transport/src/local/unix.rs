@@ -7,12 +7,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::sleep;
 
 use super::{LocalBindError, MAX_SOCKET_PATH_BYTES};
 use crate::wire::Socket;
+
+/// The pause before a socket is tried again on which too many connections wait to be accepted.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// A socket that accepts connections.
 #[derive(Debug)]
@@ -30,6 +35,17 @@ pub struct Accepted {
     stream: UnixStream,
     user_id: u32,
     process_id: Option<u32>,
+}
+
+/// Connects to a socket. While as many connections as it holds wait to be accepted, it is tried again, so the
+/// caller sets a time limit.
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(FULL_PAUSE).await,
+            connected => return connected,
+        }
+    }
 }
 
 /// The user id of this process.
@@ -223,6 +239,28 @@ mod tests {
         assert_eq!(std::fs::read(&path).expect("still there"), b"precious");
         let long = path.with_file_name("x".repeat(200));
         assert!(matches!(LocalDoor::bind(&long, false), Err(LocalBindError::TooLong(_))));
+    }
+
+    #[tokio::test]
+    async fn a_socket_on_which_too_many_connections_wait_is_tried_again_until_there_is_room() {
+        use socket2::{Domain, SockAddr, Socket, Type};
+        let (_folder, path) = place();
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).expect("a socket");
+        listener.bind(&SockAddr::unix(&path).expect("an address")).expect("bound");
+        listener.listen(0).expect("listens");
+        let mut waiting = Vec::new();
+        let full = loop {
+            match UnixStream::connect(&path).await {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let connecting = connect(&path);
+        let accepting = tokio::task::spawn_blocking(move || listener.accept().map(drop));
+        let (connected, accepted) = tokio::join!(connecting, accepting);
+        connected.expect("it connects when there is room");
+        accepted.expect("no panic").expect("accepted");
     }
 
     #[tokio::test]
