@@ -147,10 +147,10 @@ impl Cursor {
     }
 
     /// When a summary of a session is emitted: now. If older events of the session follow, no
-    /// later than the first of them requires.
+    /// later than the first of them requires. Its clock may be gone with its session.
     pub(crate) fn time_of_summary(&self, now_us: i64, key: SessionKey, audience: &Audience) -> i64 {
         let next = self.first_waiting(key, audience);
-        now_us.min(next.map_or(now_us, |unit| unit.latest_us)).max(self.told_us(key))
+        next.map_or(now_us, |unit| unit.latest_us).max(self.told_us(key))
     }
 
     /// The first unit of a session that was not sent.
