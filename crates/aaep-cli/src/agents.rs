@@ -3,20 +3,21 @@
 //! Only the agent's own settings are changed, and only the part that is ours. What cannot be understood is left alone
 //! and named.
 
+mod program_folder;
 mod settings_file;
+mod setup;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use aaep_bridge::AskPolicy;
-use aaep_bridge::claude_code::settings;
-use clap::{Args, Subcommand, ValueEnum};
+use aaep_bridge::settings::SetupState;
+use aaep_bridge::{AskPolicy, BridgedAgent};
+use clap::{Args, Subcommand};
 
-use crate::console::{self, CommandFailure, name_of};
-use crate::hook::parse_policy;
+use crate::console::{CommandFailure, name_of};
+use crate::hook::{agent_parser, parse_policy};
 use crate::hubs::HubFlags;
 use crate::keys::tell;
-use settings_file::SettingsFile;
+use setup::AgentSetup;
 
 const EXIT_CODES: &str = "\
 For example: aaep agents add claude-code
@@ -43,7 +44,7 @@ enum AgentsCommand {
     #[command(after_help = EXIT_CODES)]
     Add {
         /// The agent.
-        #[arg(value_enum)]
+        #[arg(value_parser = agent_parser())]
         agent: BridgedAgent,
         /// When to ask you: tell (never, only say what the agent does), risky (before risky tools), changes (before every
         /// tool that changes something).
@@ -57,7 +58,7 @@ enum AgentsCommand {
     #[command(after_help = EXIT_CODES)]
     Remove {
         /// The agent.
-        #[arg(value_enum)]
+        #[arg(value_parser = agent_parser())]
         agent: BridgedAgent,
         /// Only print the new settings of the agent, and change nothing.
         #[arg(long)]
@@ -65,59 +66,54 @@ enum AgentsCommand {
     },
 }
 
-/// An agent that can be set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BridgedAgent {
-    /// Claude Code, by its hooks.
-    ClaudeCode,
-}
-
 /// Runs the command.
 pub(crate) fn run(options: &AgentsOptions) -> Result<ExitCode, CommandFailure> {
     match &options.command {
         None | Some(AgentsCommand::List) => list(&options.hub),
-        Some(AgentsCommand::Add { agent: BridgedAgent::ClaudeCode, policy, print }) => {
-            add(*policy, *print)
-        }
-        Some(AgentsCommand::Remove { agent: BridgedAgent::ClaudeCode, print }) => remove(*print),
+        Some(AgentsCommand::Add { agent, policy, print }) => add(*agent, *policy, *print),
+        Some(AgentsCommand::Remove { agent, print }) => remove(*agent, *print),
     }
-}
-
-/// The settings of Claude Code.
-fn settings_path() -> Result<PathBuf, CommandFailure> {
-    let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-    let folder = set("CLAUDE_CONFIG_DIR").or_else(|| set("HOME").map(|it| it.join(".claude")));
-    let folder = folder.or_else(|| set("USERPROFILE").map(|it| it.join(".claude")));
-    folder.map(|it| it.join("settings.json")).ok_or_else(|| {
-        let next = "Say where with CLAUDE_CONFIG_DIR.";
-        CommandFailure::new(
-            "there is no home folder, so Claude Code's settings cannot be found",
-            next,
-        )
-    })
 }
 
 fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
-    let path = settings_path()?;
-    let command =
-        SettingsFile::new(path.clone()).read()?.and_then(|it| settings::installed_command(&it));
-    let is_there = path.parent().is_some_and(std::path::Path::is_dir);
-    tell(&match (&command, is_there) {
-        (Some(command), _) => format!("Claude Code is set up. {}", policy_sentence(command)),
-        (None, true) => {
-            "Claude Code is here and not set up. To hear it: aaep agents add claude-code".to_owned()
-        }
-        (None, false) => {
-            "Claude Code was not found. It keeps its settings in ~/.claude.".to_owned()
-        }
-    })?;
-    if let Some(command) = command.filter(|it| !runs_this_program(it)) {
-        tell(&format!(
-            "It runs another program than this one: {}. To set it up again: aaep agents add claude-code",
-            aaep::printable(&command)
-        ))?;
+    let mut missing = Vec::new();
+    for agent in BridgedAgent::ALL.iter().copied() {
+        let setup = AgentSetup::of(agent)?;
+        let (name, id) = (agent.name(), agent.id());
+        // Settings that cannot be read are told, and the other agents are listed all the same.
+        let line = match setup.state() {
+            Err(failure) => format!("{name}: {failure}"),
+            Ok(SetupState::Complete(policy)) => {
+                let caveat = caveat(agent);
+                format!("{name} is set up. {} {caveat}", policy_sentence(agent, policy))
+            }
+            Ok(SetupState::Different) => format!(
+                "{name} runs another program than this one, or not all of its hooks are there. \
+                 To set it up again: aaep agents add {id}"
+            ),
+            Ok(SetupState::Absent) if setup.is_found() => {
+                format!("{name} is here and not set up. To hear it: aaep agents add {id}")
+            }
+            Ok(SetupState::Absent) => {
+                missing.push(name);
+                continue;
+            }
+        };
+        tell(line.trim_end())?;
     }
-    let is_hub_there = hub.agent_client().is_ok_and(|client| {
+    if !missing.is_empty() {
+        tell(&format!("Not found here: {}.", missing.join(", ")))?;
+    }
+    if !is_hub_there(hub) {
+        tell(
+            "The hub is not running, so nothing of them is heard, and what is risky is not run. To start it: aaep serve",
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_hub_there(hub: &HubFlags) -> bool {
+    hub.agent_client().is_ok_and(|client| {
         let request = crate::http::HubRequest {
             method: "GET",
             path: "/healthz",
@@ -125,103 +121,78 @@ fn list(hub: &HubFlags) -> Result<ExitCode, CommandFailure> {
             timeout: std::time::Duration::from_secs(5),
         };
         client.send(&request).is_ok_and(|it| it.is_success())
-    });
-    if !is_hub_there {
-        tell(
-            "The hub is not running, so nothing of it is heard, and what is risky is not run. To start it: aaep serve",
-        )?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn policy_sentence(command: &str) -> &'static str {
-    match command.rsplit(' ').next() {
-        Some("tell") => "It says what it does, and asks only where Claude Code itself asks.",
-        Some("changes") => "It asks you before everything that changes something.",
-        _ => "It asks you before what is risky.",
-    }
-}
-
-/// The command that the hooks run: this program, by its whole path.
-fn hook_command(policy: AskPolicy) -> Result<String, CommandFailure> {
-    let program = std::env::current_exe().map_err(|error| {
-        let what = format!("cannot find out where this program is: {}", console::reason(&error));
-        CommandFailure::new(what, "Start it by its whole path.")
-    })?;
-    let program = program.to_str().filter(|it| !it.contains(['\n', '\0'])).ok_or_else(|| {
-        let next = "Move the program to a folder whose name is text.";
-        CommandFailure::new("the path of this program is not text", next)
-    })?;
-    let name =
-        AskPolicy::NAMES.iter().find(|(_, it)| *it == policy).map_or("risky", |(name, _)| name);
-    Ok(format!("{} hook claude-code --policy {name}", quoted(program)))
-}
-
-/// The path as one word for a shell.
-fn quoted(path: &str) -> String {
-    let is_plain =
-        |it: char| it.is_ascii_alphanumeric() || matches!(it, '/' | '.' | '_' | '-' | '+');
-    if path.chars().all(is_plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    }
-}
-
-fn runs_this_program(command: &str) -> bool {
-    hook_command(AskPolicy::default()).is_ok_and(|own| {
-        let program = |it: &str| it.rsplit_once(" hook ").map(|(program, _)| program.to_owned());
-        program(&own) == program(command)
     })
 }
 
-fn add(policy: AskPolicy, is_trial: bool) -> Result<ExitCode, CommandFailure> {
-    let command = hook_command(policy)?;
-    let file = SettingsFile::new(settings_path()?);
-    let before = file.read()?.unwrap_or_default();
-    let after = settings::with_hooks(&before, &command).map_err(|fault| {
-        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
-        CommandFailure::new(
-            what,
-            format!("Correct it, or let each hook of Claude Code run: {command}"),
-        )
-    })?;
+fn policy_sentence(agent: BridgedAgent, policy: AskPolicy) -> String {
+    match policy {
+        AskPolicy::Tell => {
+            let name = agent.name();
+            format!("It says what it does, and asks only where {name} itself asks.")
+        }
+        AskPolicy::AskWhenRisky => "It asks you before what is risky.".to_owned(),
+        AskPolicy::AskBeforeChanges => {
+            "It asks you before everything that changes something.".to_owned()
+        }
+    }
+}
+
+/// What to know of the agent's own limits, in one or two sentences.
+fn caveat(agent: BridgedAgent) -> &'static str {
+    match agent {
+        BridgedAgent::ClaudeCode => "",
+        BridgedAgent::Codex => {
+            "Codex runs hooks only after you trusted them: when it says that hooks need review, trust them there."
+        }
+        BridgedAgent::GeminiCli => {
+            "A yes here does not replace its own dialog: Gemini CLI can ask again in its window."
+        }
+        BridgedAgent::QwenCode => "If its hooks are switched off in its settings, nobody asks you.",
+        BridgedAgent::CopilotCli => {
+            "While it asks you here, its own dialog is not shown. No answer is a no."
+        }
+        BridgedAgent::KimiCode => {
+            "You have seven and a half minutes to answer. A yes here does not replace its own dialog."
+        }
+        BridgedAgent::Cline => {
+            "You have one minute to answer. If this program is deleted, tools run without asking you."
+        }
+    }
+}
+
+fn add(agent: BridgedAgent, policy: AskPolicy, is_trial: bool) -> Result<ExitCode, CommandFailure> {
+    let setup = AgentSetup::of(agent)?;
     if is_trial {
-        tell(after.trim_end())?;
+        tell(setup.added(policy)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let backup = file.replace(&before, &after)?;
-    tell(&format!(
-        "Claude Code is set up in {}. {}",
-        name_of(file.path()),
-        policy_sentence(&command)
-    ))?;
+    let backup = setup.add(policy)?;
+    let name = agent.name();
+    let line = format!(
+        "{name} is set up in {}. {} {}",
+        name_of(setup.place()),
+        policy_sentence(agent, policy),
+        caveat(agent)
+    );
+    tell(line.trim_end())?;
     if let Some(backup) = backup {
         tell(&format!("Its settings as they were are kept in {}.", name_of(&backup)))?;
     }
-    tell(
-        "Now start the hub, if it does not run: aaep serve. Listen in another terminal: aaep listen. Then start Claude Code.",
-    )?;
+    tell(&format!(
+        "Now start the hub, if it does not run: aaep serve. Listen in another terminal: aaep listen. Then start {name}."
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(is_trial: bool) -> Result<ExitCode, CommandFailure> {
-    let file = SettingsFile::new(settings_path()?);
-    let Some(before) = file.read()? else {
-        tell("Claude Code is not set up: it has no settings.")?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    let after = settings::without_hooks(&before).map_err(|fault| {
-        let what = format!("{} was left as it is, because {fault}", name_of(file.path()));
-        CommandFailure::new(what, "Take out the hooks that run aaep hook claude-code by hand.")
-    })?;
+fn remove(agent: BridgedAgent, is_trial: bool) -> Result<ExitCode, CommandFailure> {
+    let setup = AgentSetup::of(agent)?;
+    let name = agent.name();
     if is_trial {
-        tell(after.trim_end())?;
-    } else if after == before {
-        tell("Claude Code is not set up. Nothing was changed.")?;
+        tell(setup.removed()?.trim_end())?;
+    } else if setup.remove()? {
+        tell(&format!("{name} is no longer set up. The rest of its settings is as it was."))?;
     } else {
-        file.restore(&before, &after)?;
-        tell("Claude Code is no longer set up. The rest of its settings is as it was.")?;
+        tell(&format!("{name} is not set up. Nothing was changed."))?;
     }
     Ok(ExitCode::SUCCESS)
 }
