@@ -16,19 +16,19 @@ use crate::tool_words::{action_sentence, tool_name_in_words, within};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ToolRow {
     name: &'static str,
-    kind: ToolKind,
+    kind: ToolEffect,
     /// The argument that says what is acted on. Others are never taken for it.
     field: &'static str,
 }
 
 /// One row of a table of tools.
-pub(crate) const fn row(name: &'static str, kind: ToolKind, field: &'static str) -> ToolRow {
+pub(crate) const fn row(name: &'static str, kind: ToolEffect, field: &'static str) -> ToolRow {
     ToolRow { name, kind, field }
 }
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToolKind {
+pub(crate) enum ToolEffect {
     /// It runs a shell command.
     Shell,
     /// It runs a list of shell commands.
@@ -61,7 +61,7 @@ pub(crate) enum ToolKind {
 pub(crate) struct ToolRequest {
     /// The name, in the form of the specification.
     pub(crate) name: ToolName,
-    kind: Option<ToolKind>,
+    kind: Option<ToolEffect>,
     pub(crate) input: Value,
     pub(crate) actions: Vec<AgentAction>,
     /// What is searched for, or the helper that is started.
@@ -91,7 +91,7 @@ impl ToolRequest {
         let row = tools.iter().find(|it| it.name == tool.name);
         let actions = row.and_then(|row| actions_of(*row, &tool.input));
         let subject = row.map_or("", |row| match row.kind {
-            ToolKind::Search => tool.input["pattern"].as_str().unwrap_or_default(),
+            ToolEffect::Search => tool.input["pattern"].as_str().unwrap_or_default(),
             _ => tool.input[row.field].as_str().unwrap_or_default(),
         });
         ToolRequest {
@@ -105,19 +105,19 @@ impl ToolRequest {
     }
 
     pub(crate) fn is_question(&self) -> bool {
-        self.kind == Some(ToolKind::Question)
+        self.kind == Some(ToolEffect::Question)
     }
 
     /// What it does, while it runs.
     pub(crate) fn sentence(&self, project: &str) -> String {
         let subject = shortened_to(&self.subject, 160);
         match self.kind {
-            Some(ToolKind::Helper) if !subject.is_empty() => {
+            Some(ToolEffect::Helper) if !subject.is_empty() => {
                 format!("Starts a helper: {}.", shortened_to(&subject, 80))
             }
-            Some(ToolKind::Search) if !subject.is_empty() => format!("Searches for {subject}."),
-            Some(ToolKind::WebSearch) => format!("Searches the web for {subject}."),
-            Some(ToolKind::Tasks) => "Updates its list of tasks.".to_owned(),
+            Some(ToolEffect::Search) if !subject.is_empty() => format!("Searches for {subject}."),
+            Some(ToolEffect::WebSearch) => format!("Searches the web for {subject}."),
+            Some(ToolEffect::Tasks) => "Updates its list of tasks.".to_owned(),
             _ => {
                 const MAX_SENTENCES: usize = 4;
                 let tool = self.name.as_str();
@@ -187,8 +187,8 @@ impl ToolRequest {
     /// The patch that the tool applies, if it does.
     fn patch_text(&self) -> String {
         match self.kind {
-            Some(ToolKind::Patch) => self.subject.clone(),
-            Some(ToolKind::ShellOrPatch) => {
+            Some(ToolEffect::Patch) => self.subject.clone(),
+            Some(ToolEffect::ShellOrPatch) => {
                 patch::in_command(&self.subject).unwrap_or_default().to_owned()
             }
             _ => String::new(),
@@ -201,8 +201,8 @@ fn actions_of(row: ToolRow, input: &Value) -> Option<Vec<AgentAction>> {
     let text = || input[row.field].as_str().map(str::to_owned);
     let one = |action: AgentAction| Some(vec![action]);
     match row.kind {
-        ToolKind::Shell => one(AgentAction::Shell(text()?)),
-        ToolKind::ShellList => {
+        ToolEffect::Shell => one(AgentAction::Shell(text()?)),
+        ToolEffect::ShellList => {
             let commands = input[row.field].as_array().filter(|it| it.len() <= MAX_ACTIONS)?;
             let commands: Option<Vec<AgentAction>> = commands
                 .iter()
@@ -210,16 +210,16 @@ fn actions_of(row: ToolRow, input: &Value) -> Option<Vec<AgentAction>> {
                 .collect();
             commands.filter(|it| !it.is_empty())
         }
-        ToolKind::ShellOrPatch => {
+        ToolEffect::ShellOrPatch => {
             let command = text()?;
             match patch::in_command(&command).and_then(patch::actions) {
                 Some(actions) => Some(actions),
                 None => one(AgentAction::Shell(command)),
             }
         }
-        ToolKind::Patch => patch::actions(&text()?),
-        ToolKind::Read => one(AgentAction::ReadPath(text()?)),
-        ToolKind::Search => {
+        ToolEffect::Patch => patch::actions(&text()?),
+        ToolEffect::Read => one(AgentAction::ReadPath(text()?)),
+        ToolEffect::Search => {
             let is_elsewhere = FOLDER_FIELDS.iter().any(|it| !input[*it].is_null());
             match text() {
                 Some(path) => one(AgentAction::ReadPath(path)),
@@ -227,12 +227,12 @@ fn actions_of(row: ToolRow, input: &Value) -> Option<Vec<AgentAction>> {
                 None => one(AgentAction::ReadPath(".".to_owned())),
             }
         }
-        ToolKind::Write => one(AgentAction::WritePath(text()?)),
-        ToolKind::Fetch => one(AgentAction::Fetch(text()?)),
-        ToolKind::WebSearch
-        | ToolKind::Tasks
-        | ToolKind::Helper
-        | ToolKind::Quiet
-        | ToolKind::Question => one(AgentAction::Nothing),
+        ToolEffect::Write => one(AgentAction::WritePath(text()?)),
+        ToolEffect::Fetch => one(AgentAction::Fetch(text()?)),
+        ToolEffect::WebSearch
+        | ToolEffect::Tasks
+        | ToolEffect::Helper
+        | ToolEffect::Quiet
+        | ToolEffect::Question => one(AgentAction::Nothing),
     }
 }

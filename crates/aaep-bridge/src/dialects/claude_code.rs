@@ -11,7 +11,7 @@ use crate::dialect::{
     HookAnswer, HookPoint, text_of,
 };
 use crate::settings::SettingsTraits;
-use crate::tools::ToolKind::{
+use crate::tools::ToolEffect::{
     Fetch, Helper, Question, Quiet, Read, Search, Shell, Tasks, WebSearch, Write,
 };
 use crate::tools::{ToolRow, row};

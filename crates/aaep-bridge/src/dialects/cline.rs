@@ -11,7 +11,7 @@ use crate::dialect::{
     HookAnswer, HookPoint, ToolEnding, ToolUse, text_of,
 };
 use crate::settings::{SettingsForm, SettingsTraits};
-use crate::tools::ToolKind::{Search, ShellList, Write};
+use crate::tools::ToolEffect::{Search, ShellList, Write};
 use crate::tools::{ToolRow, row};
 
 /// Cline.

@@ -11,7 +11,7 @@ use crate::dialect::{
     HookAnswer, HookPoint, text_of,
 };
 use crate::settings::SettingsTraits;
-use crate::tools::ToolKind::{Patch, ShellOrPatch, Tasks};
+use crate::tools::ToolEffect::{Patch, ShellOrPatch, Tasks};
 use crate::tools::{ToolRow, row};
 
 /// Codex.

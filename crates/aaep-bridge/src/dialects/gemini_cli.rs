@@ -12,7 +12,7 @@ use crate::dialect::{
     HookAnswer, HookPoint, ToolUse, text_of,
 };
 use crate::settings::SettingsTraits;
-use crate::tools::ToolKind::{
+use crate::tools::ToolEffect::{
     Fetch, Question, Quiet, Read, Search, Shell, Tasks, WebSearch, Write,
 };
 use crate::tools::{ToolRow, row};

@@ -11,7 +11,7 @@ use crate::dialect::{
     HookAnswer, HookPoint, ToolEnding, ToolUse, text_of,
 };
 use crate::settings::{SettingsForm, SettingsTraits};
-use crate::tools::ToolKind::{
+use crate::tools::ToolEffect::{
     Fetch, Helper, Question, Quiet, Read, Search, Shell, Tasks, WebSearch, Write,
 };
 use crate::tools::{ToolRow, row};
