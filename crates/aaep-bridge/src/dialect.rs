@@ -53,6 +53,8 @@ pub(crate) enum HookRole {
     Asks,
     /// It only reports.
     Reports,
+    /// It only reports, and the agent waits three seconds for it at most.
+    ReportsBriefly,
 }
 
 /// What one call of a hook says.
@@ -159,8 +161,9 @@ pub(crate) struct ToolEnding {
 pub(crate) struct GateStyle {
     pub(crate) asker: GateAsker,
     pub(crate) stages: AskStages,
-    /// Whether the agent can still ask in its own window after a yes before the tool.
-    pub(crate) may_ask_again: bool,
+    /// Whether the agent can still ask in its own window, or refuse by its own rules, after a yes before the tool.
+    /// Then that it runs is told when it ended.
+    pub(crate) may_still_refuse: bool,
     /// Whether no answer to a question of the agent is a no. Otherwise its own dialog stays.
     pub(crate) silence_is_no: bool,
     /// Whether the agent reports each of its own dialogs, so that a tool without one ran unasked.

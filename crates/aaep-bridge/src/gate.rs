@@ -166,7 +166,7 @@ impl PlannedAsk {
     pub(crate) fn yes_runs(&self) -> bool {
         let gate = self.agent.dialect().gate();
         match self.request {
-            AskedRequest::Tool { is_gate: true, .. } => !gate.may_ask_again,
+            AskedRequest::Tool { is_gate: true, .. } => !gate.may_still_refuse,
             AskedRequest::Tool { .. } => gate.stages != AskStages::PermissionFirst,
             AskedRequest::Questions { .. } => true,
         }

@@ -95,6 +95,7 @@ pub struct OurHooks<'h> {
 
 /// How long the agent waits for a hook that only reports, in seconds.
 const REPORT_SECONDS: u64 = 20;
+const BRIEF_REPORT_SECONDS: u64 = 3;
 
 /// One hook as it is written.
 struct WrittenHook {
@@ -139,6 +140,7 @@ impl OurHooks<'_> {
                 dialect.times().hook_seconds
             }
             HookRole::Gate | HookRole::Reports => REPORT_SECONDS,
+            HookRole::ReportsBriefly => BRIEF_REPORT_SECONDS,
         };
         let hook = |point: &HookPoint| WrittenHook {
             event: point.event,

@@ -109,7 +109,7 @@ impl AgentDialect for ClaudeCode {
         GateStyle {
             asker: GateAsker::Agent,
             stages: AskStages::One,
-            may_ask_again: false,
+            may_still_refuse: false,
             silence_is_no: false,
             reports_dialogs: true,
         }

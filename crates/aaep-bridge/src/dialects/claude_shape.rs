@@ -32,6 +32,10 @@ pub(crate) const fn reports(event: &'static str) -> HookPoint {
     HookPoint { event, role: HookRole::Reports }
 }
 
+pub(crate) const fn reports_briefly(event: &'static str) -> HookPoint {
+    HookPoint { event, role: HookRole::ReportsBriefly }
+}
+
 /// The fields that every payload has.
 pub(crate) fn message(payload: &Value, turn_field: &str, step: AgentStep) -> AgentMessage {
     AgentMessage {

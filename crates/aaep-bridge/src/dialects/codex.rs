@@ -1,11 +1,12 @@
 //! Codex. Facts were recorded from version 0.166.0.
 //!
 //! It takes no notice of a hook that wants its own dialog, so we ask before the tool. While a hook for its own dialog
-//! runs, it shows no dialog. Its results are only text, with no exit code.
+//! runs, it shows no dialog. Rules of its own can refuse what was accepted, and it does not report that. Its results are
+//! only text, with no exit code.
 
 use serde_json::Value;
 
-use super::claude_shape::{self, asks, gate, reports};
+use super::claude_shape::{self, asks, gate, reports, reports_briefly};
 use crate::dialect::{
     AgentDialect, AgentMessage, AgentStep, AskStages, GateAsker, GateDecision, GateStyle,
     HookAnswer, HookPoint, text_of,
@@ -25,8 +26,8 @@ const HOOKS: &[HookPoint] = &[
     reports("SubagentStart"),
     reports("SubagentStop"),
     reports("Stop"),
-    reports("Interrupt"),
-    reports("SessionEnd"),
+    reports_briefly("Interrupt"),
+    reports_briefly("SessionEnd"),
 ];
 
 const TOOLS: &[ToolRow] = &[
@@ -75,7 +76,7 @@ impl AgentDialect for Codex {
         GateStyle {
             asker: GateAsker::Bridge,
             stages: AskStages::GateFirst,
-            may_ask_again: false,
+            may_still_refuse: true,
             silence_is_no: true,
             reports_dialogs: true,
         }

@@ -100,7 +100,7 @@ impl AgentDialect for CopilotCli {
         GateStyle {
             asker: GateAsker::Bridge,
             stages: AskStages::GateFirst,
-            may_ask_again: false,
+            may_still_refuse: false,
             silence_is_no: true,
             reports_dialogs: false,
         }

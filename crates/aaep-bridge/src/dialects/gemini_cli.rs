@@ -87,7 +87,7 @@ impl AgentDialect for GeminiCli {
         GateStyle {
             asker: GateAsker::Bridge,
             stages: AskStages::One,
-            may_ask_again: true,
+            may_still_refuse: true,
             silence_is_no: false,
             reports_dialogs: false,
         }

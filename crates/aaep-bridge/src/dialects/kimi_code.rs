@@ -95,7 +95,7 @@ impl AgentDialect for KimiCode {
         GateStyle {
             asker: GateAsker::Bridge,
             stages: AskStages::One,
-            may_ask_again: true,
+            may_still_refuse: true,
             silence_is_no: false,
             reports_dialogs: true,
         }

@@ -98,7 +98,7 @@ impl AgentDialect for QwenCode {
         GateStyle {
             asker: GateAsker::Bridge,
             stages: AskStages::PermissionFirst,
-            may_ask_again: false,
+            may_still_refuse: false,
             silence_is_no: false,
             reports_dialogs: true,
         }

@@ -109,7 +109,7 @@ impl HookHandler<'_> {
             self.emit(event);
             return;
         };
-        let runs = !self.dialect.gate().may_ask_again;
+        let runs = !self.dialect.gate().may_still_refuse;
         let voice = self.voice();
         let invoked =
             runs.then(|| Box::new(accepted(&voice, request, verdict, &tool.id, self.project())));

@@ -31,7 +31,7 @@ pub(super) fn program_text(ours: &OurHooks<'_>, point: HookPoint) -> String {
         HookRole::Gate => {
             "printf '%s\\n' '{\"cancel\":true,\"errorMessage\":\"AAEP cannot ask the person.\"}'"
         }
-        HookRole::Asks | HookRole::Reports => "exit 0",
+        HookRole::Asks | HookRole::Reports | HookRole::ReportsBriefly => "exit 0",
     };
     format!("#!/bin/sh\n{} || {otherwise}\n", plain(ours, point))
 }

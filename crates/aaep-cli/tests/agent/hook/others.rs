@@ -198,12 +198,20 @@ fn a_yes_for_codex_answers_its_own_question_too() {
     let asked = agent.start(before.0, &before.1);
     assert!(person.decides(&person.hears("awaiting.confirmation"), "accept"));
     assert_eq!(result_of(asked).printed, Value::Null);
-    assert_eq!(person.hears("tool.invoked")["summary_normal"], "Runs: rm -rf build");
-    let mut permission = before.1;
+    let mut permission = before.1.clone();
     permission["hook_event_name"] = "PermissionRequest".into();
     permission["tool_input"]["description"] = "May I?".into();
     let answer = agent.run("PermissionRequest", &permission).printed;
     assert_eq!(answer["hookSpecificOutput"]["decision"]["behavior"], "allow", "{answer}");
+    // Rules of its own could still refuse it, so that it ran is told when it did.
+    let mut ended = before.1;
+    ended["hook_event_name"] = "PostToolUse".into();
+    ended["tool_response"] = "".into();
+    agent.run("PostToolUse", &ended);
+    let invoked = person.hears("tool.invoked");
+    assert_eq!(invoked["summary_normal"], "Runs: rm -rf build");
+    assert_eq!(invoked["irreversible"], true);
+    assert_eq!(person.hears("tool.completed")["summary_normal"], "Ended. It printed nothing.");
 }
 
 #[test]
