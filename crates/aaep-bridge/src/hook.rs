@@ -164,7 +164,8 @@ impl HookHandler<'_> {
 
     /// The folder of the project.
     fn project(&self) -> &str {
-        self.setup.project.filter(|it| !it.is_empty()).unwrap_or(&self.call.message.folder)
+        let named = self.setup.project.filter(|it| !it.is_empty());
+        named.or(self.memory.project.as_deref()).unwrap_or(&self.call.message.folder)
     }
 
     /// What the agent wants to do, and how risky it is.

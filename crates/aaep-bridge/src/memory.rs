@@ -30,6 +30,8 @@ const MAX_CHUNK_CHARS: usize = 4000;
 pub struct AgentMemory {
     /// The turn that is going on, in the agent's own form.
     pub(crate) turn: Option<String>,
+    /// The folder in which the person gave their prompt. A tool can run elsewhere.
+    pub(crate) project: Option<String>,
     /// When the turn began.
     pub(crate) turn_began_ms: i64,
     /// The last turn that ended. What comes late from it is not told again.
@@ -112,6 +114,7 @@ impl AgentMemory {
             turn: Some(turn.to_owned()),
             turn_began_ms: now_ms,
             ended_turn: self.ended_turn.take(),
+            project: self.project.take(),
             ..AgentMemory::default()
         };
     }

@@ -10,6 +10,9 @@ use crate::memory::{PendingCall, TurnCounts, completed_event, not_run_event};
 use crate::tool_words::duration_words;
 use crate::tools::ToolRequest;
 
+/// The longest folder that is remembered.
+const MAX_FOLDER_CHARS: usize = 4096;
+
 /// How much of a prompt is told when a turn begins.
 const MAX_TOLD_PROMPT_CHARS: usize = 200;
 
@@ -43,6 +46,8 @@ impl HookHandler<'_> {
         }
         let turn = self.turn_name();
         self.memory.begin_turn(&turn, self.setup.now_ms);
+        let folder: String = self.call.message.folder.chars().take(MAX_FOLDER_CHARS).collect();
+        self.memory.project = Some(folder).filter(|it| !it.is_empty());
         let voice = self.voice();
         self.emit(voice.started(words));
         self.emit(voice.event("state.changed", json!({ "to_state": "thinking" })));

@@ -298,6 +298,23 @@ fn a_patch_of_codex_is_a_change_of_files_and_a_failing_command_no_success() {
 }
 
 #[test]
+fn the_project_is_where_the_prompt_was_given_and_not_where_a_command_runs() {
+    for agent in gated().filter(|it| *it != BridgedAgent::Cline) {
+        let mut session = Session::new(agent, AskPolicy::AskWhenRisky);
+        session.project = None;
+        session.report(TurnMoment::Prompt);
+        let (event, mut call) = payload(agent, TurnMoment::BeforeTool, "touch a.txt").expect("one");
+        assert!(session.call(event, &call).ask.is_none(), "{agent:?}");
+        // Codex says in its payload where the command runs.
+        call["cwd"] = "/home/ada/letters".into();
+        let asked = session.call(event, &call).ask.expect("a question");
+        let told = &asked.questions[0].event;
+        assert_ne!(told["risk_level"], "low", "{agent:?}: {told}");
+        assert_eq!(told["extensions"]["agentvoice"]["project"], "work/shop", "{agent:?}");
+    }
+}
+
+#[test]
 fn several_commands_of_cline_are_judged_one_by_one_and_asked_whole() {
     let mut session = begun(BridgedAgent::Cline, AskPolicy::AskWhenRisky);
     let (event, mut call) =
