@@ -224,11 +224,16 @@ impl HookHandler<'_> {
         let voice = self.voice();
         for call in std::mem::take(&mut self.memory.pending).into_values() {
             self.memory.counts.without_end += 1;
+            let words = &call.words;
             self.emit(if call.is_told {
-                let reason = format!("How this ended was not reported. {}", call.words);
+                let reason = format!("How this ended was not reported. {words}");
                 completed_event(&voice, &call, "timeout", &reason)
+            } else if call.is_accepted {
+                voice.progress(&format!(
+                    "You allowed this, and it was not reported whether it ran. {words}"
+                ))
             } else {
-                voice.progress(&format!("It was not reported that this ran. {}", call.words))
+                voice.progress(&format!("It was not reported that this ran. {words}"))
             });
         }
     }

@@ -220,7 +220,7 @@ fn a_dialog_that_only_the_agents_window_answers_is_told_with_what_it_is_about() 
         let words = session.words();
         assert!(
             words.contains(&format!(
-                "progress.updated: It was not reported that this ran. Runs: {REMOVE}"
+                "progress.updated: You allowed this, and it was not reported whether it ran. Runs: {REMOVE}"
             )),
             "{agent:?}: {words:?}"
         );
