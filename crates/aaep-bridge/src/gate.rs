@@ -1,6 +1,9 @@
 //! What a hook has to do: events to publish, a question to put, and what to answer the agent.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::agent::BridgedAgent;
+use crate::dialect::{AskStages, GateDecision, HookAnswer};
 
 /// What one call of a hook leads to.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,10 +16,10 @@ pub struct HookPlan {
     pub withdrawn: Vec<String>,
     /// What the person is asked. The agent waits for the answer.
     pub ask: Option<PlannedAsk>,
-    /// What to print for the agent at once, if nobody is asked.
-    pub print: Option<Value>,
-    /// What to print if the hub cannot be reached. If it is missing, `print` stands.
-    pub print_without_hub: Option<Value>,
+    /// What to tell the agent at once, if nobody is asked.
+    pub answer: HookAnswer,
+    /// What to tell the agent if the hub cannot be reached. If it is missing, `answer` stands.
+    pub answer_without_hub: Option<HookAnswer>,
 }
 
 /// Questions for the person, all about one request of the agent, put one after the other.
@@ -26,6 +29,7 @@ pub struct PlannedAsk {
     pub about: String,
     /// The questions. Their events have no `event_id`, `reply_token` and times yet.
     pub questions: Vec<PlannedQuestion>,
+    pub(crate) agent: BridgedAgent,
     /// The request of the agent, for the answer.
     pub(crate) request: AskedRequest,
 }
@@ -42,8 +46,15 @@ pub struct PlannedQuestion {
 /// What the agent asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AskedRequest {
-    /// To run a tool. When the person accepts, the event is published, unless it was before.
-    Tool { invoked: Option<Box<Value>> },
+    /// To run a tool.
+    Tool {
+        /// Whether the tool runs unless this says otherwise.
+        is_gate: bool,
+        /// To be published when the person accepts.
+        invoked: Option<Box<Value>>,
+        /// To be published when the tool does not run.
+        not_run: Option<Box<Value>>,
+    },
     /// To answer questions of the agent.
     Questions { input: Value, texts: Vec<String>, labels: Vec<Vec<(String, String)>> },
 }
@@ -57,6 +68,8 @@ pub enum AskAnswer {
     Rejected,
     /// The person's words, or the value of their choice.
     Words(String),
+    /// Nobody was there to be asked. Never consent.
+    NobodyThere,
     /// Nobody answered, or it was answered elsewhere, or it is not known. Never consent.
     Nothing,
 }
@@ -64,31 +77,37 @@ pub enum AskAnswer {
 /// What to tell the agent, and everybody else, after the answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GateAnswer {
-    /// What to print for the agent. Nothing leaves the decision where it was: with the agent's own dialog, or denied
-    /// where there is none.
-    pub print: Option<Value>,
+    /// What to tell the agent.
+    pub answer: HookAnswer,
     /// Events to publish.
     pub events: Vec<Value>,
 }
+
+const SAID_NO: &str = "The person said no. It was not run. Do not try it in another way.";
+const SAID_NOTHING: &str = "The person did not say yes in time. It was not run.";
+const NOBODY_THERE: &str = "Nobody is there who can be asked. It was not run. \
+                            The person can listen and answer with: aaep listen";
+const COUNTS_NO_MORE: &str = "The question was closed before the person said yes. It was not run.";
 
 impl PlannedAsk {
     /// The answer for the agent. Only an accept allows a tool, and only if every question was answered.
     pub fn answered(&self, answers: &[AskAnswer]) -> GateAnswer {
         match &self.request {
-            AskedRequest::Tool { invoked } => match answers {
-                [AskAnswer::Accepted] => GateAnswer {
-                    print: Some(decision(&json!({ "behavior": "allow" }))),
-                    events: invoked.iter().map(|it| (**it).clone()).collect(),
-                },
-                [AskAnswer::Rejected] => GateAnswer {
-                    print: Some(decision(&json!({
-                        "behavior": "deny",
-                        "message": "The person said no. It was not run. Do not try it in another way.",
-                    }))),
-                    events: Vec::new(),
-                },
-                _ => GateAnswer::default(),
-            },
+            AskedRequest::Tool { is_gate, invoked, not_run } => {
+                let decision = match (answers, self.says_no(answers)) {
+                    ([AskAnswer::Accepted], _) if *is_gate => GateDecision::PassTool,
+                    ([AskAnswer::Accepted], _) => GateDecision::Allow,
+                    (_, Some(why)) if *is_gate => GateDecision::RefuseTool(why),
+                    (_, Some(why)) => GateDecision::Deny(why),
+                    (_, None) => return GateAnswer::default(),
+                };
+                let is_yes = matches!(decision, GateDecision::PassTool | GateDecision::Allow);
+                let event = if is_yes { invoked } else { not_run };
+                GateAnswer {
+                    answer: self.agent.dialect().answer(&decision),
+                    events: event.iter().map(|it| (**it).clone()).collect(),
+                }
+            }
             AskedRequest::Questions { input, texts, labels } => {
                 let words: Option<Vec<&String>> = answers
                     .iter()
@@ -105,14 +124,51 @@ impl PlannedAsk {
                 }
                 let mut input = input.clone();
                 input["answers"] = given.into();
-                let allowed = json!({ "behavior": "allow", "updatedInput": input });
-                GateAnswer { print: Some(decision(&allowed)), events: Vec::new() }
+                let answer = self.agent.dialect().answer(&GateDecision::Answers(&input));
+                GateAnswer { answer, events: Vec::new() }
             }
         }
     }
-}
 
-/// A decision in the form of a `PermissionRequest` hook.
-fn decision(decision: &Value) -> Value {
-    json!({ "hookSpecificOutput": { "hookEventName": "PermissionRequest", "decision": decision } })
+    /// What to tell the agent if the answer does not count, because the question was closed before.
+    pub fn not_counted(&self) -> HookAnswer {
+        match self.request {
+            AskedRequest::Tool { is_gate: true, .. } => {
+                self.agent.dialect().answer(&GateDecision::RefuseTool(COUNTS_NO_MORE))
+            }
+            _ => HookAnswer::default(),
+        }
+    }
+
+    /// Why the answer keeps a tool from running. `None` if it decides nothing, or lets it run.
+    pub(crate) fn says_no(&self, answers: &[AskAnswer]) -> Option<&'static str> {
+        let AskedRequest::Tool { is_gate, .. } = self.request else { return None };
+        match answers {
+            [AskAnswer::Accepted] => None,
+            [AskAnswer::Rejected] => Some(SAID_NO),
+            [AskAnswer::NobodyThere] => is_gate.then_some(NOBODY_THERE),
+            _ if is_gate || self.agent.dialect().gate().silence_is_no => Some(SAID_NOTHING),
+            _ => None,
+        }
+    }
+
+    /// Whether a yes is for a call that the agent asks about a second time.
+    pub(crate) fn leaves_consent(&self) -> bool {
+        let AskedRequest::Tool { is_gate, .. } = self.request else { return false };
+        match self.agent.dialect().gate().stages {
+            AskStages::One => false,
+            AskStages::GateFirst => is_gate,
+            AskStages::PermissionFirst => !is_gate,
+        }
+    }
+
+    /// Whether a yes means that the tool runs now, and nothing of the agent comes first.
+    pub(crate) fn yes_runs(&self) -> bool {
+        let gate = self.agent.dialect().gate();
+        match self.request {
+            AskedRequest::Tool { is_gate: true, .. } => !gate.may_still_refuse,
+            AskedRequest::Tool { .. } => gate.stages != AskStages::PermissionFirst,
+            AskedRequest::Questions { .. } => true,
+        }
+    }
 }

@@ -1,15 +1,23 @@
 //! Agents that know nothing of AAEP: what they do, as events, and how risky it is. Pure; never decides for a person.
 #![doc = include_str!("../README.md")]
 
-pub mod claude_code;
+mod agent;
+mod dialect;
+mod dialects;
 mod event;
 mod gate;
+mod hook;
 mod memory;
 mod policy;
 pub mod risk;
+pub mod settings;
 mod tool_words;
+mod tools;
 
+pub use agent::BridgedAgent;
+pub use dialect::HookAnswer;
 pub use event::AgentVoice;
 pub use gate::{AskAnswer, GateAnswer, HookPlan, PlannedAsk, PlannedQuestion};
+pub use hook::{HookCall, HookSetup, MAX_PAYLOAD_BYTES};
 pub use memory::AgentMemory;
 pub use policy::AskPolicy;

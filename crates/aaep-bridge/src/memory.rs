@@ -3,13 +3,13 @@
 //!
 //! Everything in it has a bound, so that no agent makes it grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::event::AgentVoice;
-use crate::gate::AskAnswer;
+use crate::event::{AgentVoice, shortened_to};
+use crate::gate::{AskAnswer, PlannedAsk};
 
 /// The most tool calls that are remembered as not finished.
 const MAX_PENDING_CALLS: usize = 256;
@@ -17,6 +17,9 @@ const MAX_PENDING_CALLS: usize = 256;
 const MAX_WAITING_PIECES: usize = 256;
 /// The longest text of a message that is remembered, to compare it with what the agent repeats at the end.
 const MAX_REMEMBERED_BYTES: usize = 64 * 1024;
+
+/// The most asks that are open, and the most answers that are remembered for a second time.
+const MAX_OPEN_ASKS: usize = 64;
 
 /// The longest piece of text in one event.
 const MAX_CHUNK_CHARS: usize = 4000;
@@ -27,6 +30,8 @@ const MAX_CHUNK_CHARS: usize = 4000;
 pub struct AgentMemory {
     /// The turn that is going on, in the agent's own form.
     pub(crate) turn: Option<String>,
+    /// The folder in which the person gave their prompt. A tool can run elsewhere.
+    pub(crate) project: Option<String>,
     /// When the turn began.
     pub(crate) turn_began_ms: i64,
     /// The last turn that ended. What comes late from it is not told again.
@@ -39,12 +44,30 @@ pub struct AgentMemory {
     pub(crate) counts: TurnCounts,
     /// The asks that wait for an answer: their reply tokens, by what was asked.
     pub(crate) open_asks: BTreeMap<String, String>,
+    /// What was decided about a call that comes by a second time, by its digest. It counts once.
+    pub(crate) earlier: BTreeMap<String, EarlierAnswer>,
+    /// Calls that were kept from running.
+    pub(crate) refused: BTreeSet<String>,
+}
+
+/// What was decided about a call the first time that it came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum EarlierAnswer {
+    /// The person accepted here.
+    Accepted,
+    /// The person rejected here.
+    Rejected,
+    /// The agent asks the person in its own window. If it goes on, they accepted there.
+    InWindow,
 }
 
 /// A tool call that has not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct PendingCall {
     pub(crate) tool: String,
+    /// The agent's own id of the call. Some agents have none.
+    pub(crate) id: String,
     /// What it does, in words.
     pub(crate) words: String,
     /// The digest of the tool and its arguments.
@@ -53,6 +76,8 @@ pub(crate) struct PendingCall {
     pub(crate) is_told: bool,
     /// Whether the person is asked, here or in the agent's own window.
     pub(crate) is_asked: bool,
+    /// Whether the person accepted here, and it is not told yet that it runs.
+    pub(crate) is_accepted: bool,
 }
 
 /// What happened in a turn, for its end.
@@ -62,6 +87,10 @@ pub(crate) struct TurnCounts {
     pub(crate) tools: u64,
     pub(crate) failed: u64,
     pub(crate) not_run: u64,
+    /// Calls of which it was not reported how they ended.
+    pub(crate) without_end: u64,
+    /// Messages of the agent that are not known here.
+    pub(crate) unknown: u64,
     pub(crate) changed_files: Vec<String>,
 }
 
@@ -85,6 +114,7 @@ impl AgentMemory {
             turn: Some(turn.to_owned()),
             turn_began_ms: now_ms,
             ended_turn: self.ended_turn.take(),
+            project: self.project.take(),
             ..AgentMemory::default()
         };
     }
@@ -94,6 +124,8 @@ impl AgentMemory {
         let counts = std::mem::take(&mut self.counts);
         self.ended_turn = self.turn.take();
         self.pending.clear();
+        self.earlier.clear();
+        self.refused.clear();
         self.message = None;
         counts
     }
@@ -104,40 +136,77 @@ impl AgentMemory {
         }
     }
 
-    /// The agent's id of the newest call of this tool with these arguments.
-    pub(crate) fn call_with_digest(&self, digest: &str) -> Option<&str> {
-        self.pending.iter().rev().find(|(_, call)| call.digest == digest).map(|(id, _)| id.as_str())
+    /// The newest call of this tool with these arguments.
+    pub(crate) fn call_with_digest(&self, digest: &str) -> Option<&PendingCall> {
+        self.pending.values().rev().find(|call| call.digest == digest)
+    }
+
+    /// Remembers what was decided about a call that comes by again.
+    pub(crate) fn note_earlier(&mut self, digest: &str, answer: EarlierAnswer) {
+        if self.earlier.len() < MAX_OPEN_ASKS {
+            self.earlier.insert(digest.to_owned(), answer);
+        }
+    }
+
+    /// Remembers a call that was kept from running.
+    pub(crate) fn note_refused(&mut self, key: &str) {
+        if self.refused.len() < MAX_PENDING_CALLS {
+            self.refused.insert(key.to_owned());
+        }
+    }
+
+    /// Counts a message that is not known here.
+    pub(crate) fn note_unknown(&mut self) {
+        self.counts.unknown = self.counts.unknown.saturating_add(1);
     }
 
     /// Remembers under which token something is asked, so that it can be withdrawn when it is answered elsewhere.
     pub fn note_asked(&mut self, about: &str, reply_token: &str) {
-        const MAX_OPEN_ASKS: usize = 64;
         if self.open_asks.len() < MAX_OPEN_ASKS {
             self.open_asks.insert(about.to_owned(), reply_token.to_owned());
         }
     }
 
-    /// Remembers that what was asked was answered here. Returns false if it was answered elsewhere before: then the
-    /// answer counts for nothing.
-    pub fn note_answered(&mut self, about: &str, answer: &AskAnswer) -> bool {
-        let was_open = self.open_asks.remove(about).is_some();
-        let id = self.call_with_digest(about).map(str::to_owned);
-        if let (true, Some(id)) = (was_open, id) {
-            match answer {
-                AskAnswer::Accepted => {
-                    self.pending.entry(id).and_modify(|it| it.is_told = true);
-                }
-                AskAnswer::Rejected => {
-                    // A call that was told to run is told not to have run when its batch ends.
-                    if self.pending.get(&id).is_some_and(|it| !it.is_told) {
-                        self.pending.remove(&id);
-                        self.counts.not_run += 1;
-                    }
-                }
-                AskAnswer::Words(_) | AskAnswer::Nothing => {}
+    /// Remembers that what was asked under this token was answered here. Returns false if it was answered elsewhere
+    /// before: then the answer counts for nothing.
+    pub fn note_answered(
+        &mut self,
+        ask: &PlannedAsk,
+        reply_token: &str,
+        answers: &[AskAnswer],
+    ) -> bool {
+        let about = ask.about.as_str();
+        if self.open_asks.get(about).is_none_or(|it| it != reply_token) {
+            return false;
+        }
+        self.open_asks.remove(about);
+        let is_yes = matches!(answers, [AskAnswer::Accepted]);
+        let says_no = ask.says_no(answers).is_some();
+        if ask.leaves_consent() {
+            if is_yes {
+                self.note_earlier(about, EarlierAnswer::Accepted);
+            } else if says_no {
+                self.note_earlier(about, EarlierAnswer::Rejected);
             }
         }
-        was_open
+        let newest = self.pending.iter().rev().find(|(_, call)| call.digest == about);
+        let key = newest.map(|(key, _)| key.clone());
+        match key {
+            Some(key) if is_yes => {
+                let runs = ask.yes_runs();
+                self.pending.entry(key).and_modify(|it| {
+                    it.is_told |= runs;
+                    it.is_accepted = !runs;
+                });
+            }
+            Some(key) if says_no => {
+                self.pending.remove(&key);
+                self.counts.not_run += 1;
+                self.note_refused(&key);
+            }
+            _ => {}
+        }
+        true
     }
 
     /// Remembers that the person is asked about a call.
@@ -233,4 +302,24 @@ impl StreamedMessage {
     fn cut_off(self, voice: &AgentVoice) -> Option<Value> {
         (!self.is_complete && !self.said.is_empty()).then(|| voice.said(&self.id, "", true))
     }
+}
+
+/// The event that a tool did not run which was told to run.
+pub(crate) fn not_run_event(voice: &AgentVoice, call: &PendingCall, reason: &str) -> Value {
+    completed_event(voice, call, "error", &format!("It was not run. {reason}"))
+}
+
+/// The event that a tool which was told to run is over, without success.
+pub(crate) fn completed_event(
+    voice: &AgentVoice,
+    call: &PendingCall,
+    status: &str,
+    reason: &str,
+) -> Value {
+    let reason = shortened_to(reason, 1000);
+    let mut fields = json!({ "tool": call.tool, "status": status, "error_message": reason });
+    if !call.id.is_empty() {
+        fields["tool_call_id"] = call.id.as_str().into();
+    }
+    voice.event("tool.completed", fields)
 }

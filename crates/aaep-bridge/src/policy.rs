@@ -27,6 +27,11 @@ impl AskPolicy {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, policy)| *policy)
     }
 
+    /// The name that people type.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, policy)| *policy == self).map_or("risky", |(name, _)| name)
+    }
+
     /// Whether the person wants to be asked before an action of this grade.
     pub fn wants_ask(self, grade: RiskGrade) -> bool {
         match self {

@@ -117,10 +117,14 @@ impl fmt::Display for RiskVerdict {
 }
 
 impl RiskTable {
-    /// Judges an action.
-    pub fn judge(&self, action: &AgentAction, place: &ActionPlace) -> RiskVerdict {
-        let findings = match action {
-            AgentAction::Shell(text) => return self.judge_shell(text, place),
+    /// Judges what one tool does: the worst of all its actions.
+    pub fn judge(&self, actions: &[AgentAction], place: &ActionPlace) -> RiskVerdict {
+        RiskVerdict::of(actions.iter().flat_map(|it| self.findings(it, place)).collect())
+    }
+
+    fn findings(&self, action: &AgentAction, place: &ActionPlace) -> Vec<RiskFinding> {
+        match action {
+            AgentAction::Shell(text) => shell::findings(self, place, text),
             AgentAction::ReadPath(path) => path::read_finding(self, path).into_iter().collect(),
             AgentAction::WritePath(path) => place.write(
                 self,
@@ -144,8 +148,7 @@ impl RiskTable {
                     "uses a tool that is not in the risk table",
                 )]
             }
-        };
-        RiskVerdict::of(findings)
+        }
     }
 
     /// Judges a shell command.

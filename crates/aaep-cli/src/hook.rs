@@ -5,15 +5,19 @@
 //! runs a tool unless somebody objects, every failure of ours objects.
 
 mod kept;
+mod limit;
 
 use std::io::Read as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use aaep_bridge::claude_code::{HookCall, HookSetup, MAX_PAYLOAD_BYTES};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AgentMemory, AskAnswer, AskPolicy, HookPlan, PlannedAsk};
-use clap::{Args, Subcommand};
+use aaep_bridge::{
+    AgentMemory, AskAnswer, AskPolicy, BridgedAgent, HookAnswer, HookCall, HookPlan, HookSetup,
+    MAX_PAYLOAD_BYTES, PlannedAsk,
+};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 
 use crate::agent::publish_within;
@@ -37,21 +41,25 @@ const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct HookOptions {
-    #[command(subcommand)]
-    agent: HookAgent,
+    /// The agent, which passes one JSON object on standard input.
+    #[arg(value_parser = agent_parser())]
+    agent: BridgedAgent,
+    /// When to ask you: tell (never, only say what the agent does), risky (before risky tools), changes (before every
+    /// tool that changes something).
+    #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
+    policy: AskPolicy,
+    /// The event, for an agent that does not name it on standard input.
+    #[arg(long, value_name = "EVENT", default_value = "")]
+    event: String,
     #[command(flatten)]
     hub: HubFlags,
 }
 
-#[derive(Debug, Subcommand)]
-enum HookAgent {
-    /// For Claude Code, which passes one JSON object on standard input.
-    ClaudeCode {
-        /// When to ask you: tell (never, only say what the agent does), risky (before risky tools), changes (before every
-        /// tool that changes something).
-        #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
-        policy: AskPolicy,
-    },
+/// Reads the name of an agent.
+pub(crate) fn agent_parser() -> impl TypedValueParser<Value = BridgedAgent> {
+    let names = BridgedAgent::ALL.iter().map(|it| it.id());
+    PossibleValuesParser::new(names)
+        .try_map(|name| BridgedAgent::parse(&name).ok_or("it is not the name of an agent"))
 }
 
 /// Reads when the person wants to be asked.
@@ -63,24 +71,48 @@ pub(crate) fn parse_policy(name: &str) -> Result<AskPolicy, String> {
 /// Runs the command. It fails with exit code 2 where that keeps a tool from running, and otherwise never stops the
 /// agent.
 pub(crate) fn run(options: &HookOptions) -> Result<ExitCode, CommandFailure> {
-    let HookAgent::ClaudeCode { policy } = options.agent;
+    let agent = options.agent;
     let mut input = Vec::new();
     let most = MAX_PAYLOAD_BYTES as u64 + 1;
     let is_read = std::io::stdin().lock().take(most).read_to_end(&mut input).is_ok();
-    let call = Some(&input).filter(|it| is_read && it.len() <= MAX_PAYLOAD_BYTES);
-    let Some(call) = call.and_then(|it| HookCall::read(it)) else {
-        let what = "what came on standard input is not what Claude Code gives to its hooks";
-        return Err(CommandFailure::new(what, "Let Claude Code run this; do not run it by hand."));
+    let text = Some(&input).filter(|it| is_read && it.len() <= MAX_PAYLOAD_BYTES);
+    let call = text.and_then(|it| HookCall::read(agent, &options.event, it));
+    let Some(call) = call else {
+        let name = agent.name();
+        let what = format!("what came on standard input is not what {name} gives to its hooks");
+        let next = format!("Let {name} run this; do not run it by hand.");
+        return Err(CommandFailure::new(what, next));
     };
-    match HookRun::new(options, &call, policy).and_then(|mut run| run.answer()) {
-        Ok(Some(print)) => tell(&print.to_string())?,
-        Ok(None) => {}
-        Err(failure) => match call.refusal(&format!("AAEP cannot ask the person: {failure}")) {
-            Some(refusal) => tell(&refusal.to_string())?,
-            None => console::complain(&failure),
-        },
+    let limit = call
+        .refusal("AAEP did not get an answer in time. It was not run.")
+        .map(|late| limit::TimeLimit::begin(Duration::from_secs(agent.gate_seconds()), late));
+    let answer = match HookRun::new(options, &call).and_then(|mut run| run.answer()) {
+        Ok(answer) => answer,
+        Err(failure) => {
+            let refusal = call.refusal(&format!("AAEP cannot ask the person: {failure}"));
+            refusal.unwrap_or_else(|| {
+                console::complain(&failure);
+                HookAnswer::default()
+            })
+        }
+    };
+    // From here on the limit says nothing any more.
+    let _said = limit.as_ref().map(limit::TimeLimit::end);
+    tell_agent(&answer)
+}
+
+/// Gives the answer to the agent.
+fn tell_agent(answer: &HookAnswer) -> Result<ExitCode, CommandFailure> {
+    if let Some(print) = &answer.print {
+        tell(&print.to_string())?;
     }
-    Ok(ExitCode::SUCCESS)
+    match &answer.refusal {
+        Some(why) => {
+            console::say(why);
+            Ok(ExitCode::from(2))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// One call of a hook.
@@ -93,37 +125,31 @@ struct HookRun<'r> {
     memory: MemoryFile,
 }
 
-/// Where Claude Code says which folder is the project.
-const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
-
 impl<'r> HookRun<'r> {
-    fn new(
-        options: &HookOptions,
-        call: &'r HookCall,
-        policy: AskPolicy,
-    ) -> Result<Self, CommandFailure> {
+    fn new(options: &HookOptions, call: &'r HookCall) -> Result<Self, CommandFailure> {
+        let project = options.agent.project_variable();
         Ok(HookRun {
             client: options.hub.agent_client()?,
             call,
-            policy,
+            policy: options.policy,
             table: kept::risk_table()?,
-            project: std::env::var(PROJECT_VARIABLE).ok(),
-            memory: MemoryFile::of_session(call.session())?,
+            project: project.and_then(|it| std::env::var(it).ok()),
+            memory: MemoryFile::of_session(&call.session())?,
         })
     }
 
     /// Does what the call asks for, and returns what to print.
-    fn answer(&mut self) -> Result<Option<Value>, CommandFailure> {
+    fn answer(&mut self) -> Result<HookAnswer, CommandFailure> {
         let (plan, first_ask, is_reached) = self.memory.change(|memory| self.tell_hub(memory))?;
-        if self.call.event() == "SessionEnd" {
+        if self.call.is_closing() {
             self.memory.remove();
         }
         if !is_reached {
-            return Ok(plan.print_without_hub.or(plan.print));
+            return Ok(plan.answer_without_hub.unwrap_or(plan.answer));
         }
         match (&plan.ask, first_ask) {
             (Some(ask), Some(first)) => self.ask(ask, &first),
-            _ => Ok(plan.print),
+            _ => Ok(plan.answer),
         }
     }
 
@@ -146,7 +172,7 @@ impl<'r> HookRun<'r> {
             Some(prepared)
         });
         let is_reached = if plan.events.is_empty() {
-            plan.print_without_hub.is_none() || self.is_hub_there()
+            plan.answer_without_hub.is_none() || self.is_hub_there()
         } else {
             self.publish(plan.opening.as_ref(), &plan.events)
         };
@@ -190,25 +216,25 @@ impl<'r> HookRun<'r> {
     }
 
     /// Puts the questions one after the other, and waits.
-    fn ask(&self, ask: &PlannedAsk, first: &BridgeAsk) -> Result<Option<Value>, CommandFailure> {
+    fn ask(&self, ask: &PlannedAsk, first: &BridgeAsk) -> Result<HookAnswer, CommandFailure> {
         // A session that nobody began yet begins with its question.
         let mut answers = vec![first.wait(&self.client)];
+        let mut token = first.reply_token().to_owned();
         for question in &ask.questions[1..] {
-            if matches!(answers.last(), Some(AskAnswer::Nothing)) {
+            if matches!(answers.last(), Some(AskAnswer::Nothing | AskAnswer::NobodyThere)) {
                 break;
             }
             let next = BridgeAsk::new(question.event.clone(), question.is_confirmation)?;
-            self.memory.change(|memory| memory.note_asked(&ask.about, next.reply_token()))?;
+            next.reply_token().clone_into(&mut token);
+            self.memory.change(|memory| memory.note_asked(&ask.about, &token))?;
             answers.push(next.wait(&self.client));
         }
         let given = ask.answered(&answers);
-        let last = answers.last().unwrap_or(&AskAnswer::Nothing);
-        let print = self.memory.change(|memory| {
+        self.memory.change(|memory| {
             // What was answered in the agent's own window counts alone.
-            let counts = memory.note_answered(&ask.about, last);
+            let counts = memory.note_answered(ask, &token, &answers);
             let is_told = counts && (given.events.is_empty() || self.publish(None, &given.events));
-            given.print.filter(|_| is_told)
-        })?;
-        Ok(print)
+            if is_told { given.answer.clone() } else { ask.not_counted() }
+        })
     }
 }

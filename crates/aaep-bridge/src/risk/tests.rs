@@ -235,11 +235,11 @@ fn what_is_not_known_is_never_of_low_risk() {
         AgentAction::Fetch(format!("https://example.com/?{}", "x".repeat(300))),
         AgentAction::Fetch("file:///etc/passwd".into()),
     ] {
-        let verdict = RiskTable::standard().judge(&action, &place());
+        let verdict = RiskTable::standard().judge(std::slice::from_ref(&action), &place());
         assert!(verdict.grade >= Risky, "{action:?}: {verdict:?}");
     }
     let write = AgentAction::WritePath("src/main.rs".into());
-    assert_eq!(RiskTable::standard().judge(&write, &place()).grade, Ordinary);
+    assert_eq!(RiskTable::standard().judge(&[write], &place()).grade, Ordinary);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn an_action_whose_place_is_not_known_is_outside() {
     for (folder, project) in [("", ""), ("shop", "shop"), ("/", "/"), ("/home/ada/shop", "")] {
         let place = ActionPlace::new(folder, project);
         let write = AgentAction::WritePath("notes.txt".into());
-        let verdict = RiskTable::standard().judge(&write, &place);
+        let verdict = RiskTable::standard().judge(&[write], &place);
         assert_eq!(verdict.grade, Risky, "{folder:?} {project:?}");
     }
     let whole = judge("rm -rf .");

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use aaep_bridge::{BridgedAgent, settings};
 use tempfile::NamedTempFile;
 
 use crate::console::{CommandFailure, name_of};
@@ -17,12 +18,13 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// A settings file.
 #[derive(Debug)]
 pub(super) struct SettingsFile {
+    agent: BridgedAgent,
     path: PathBuf,
 }
 
 impl SettingsFile {
-    pub(super) fn new(path: PathBuf) -> Self {
-        SettingsFile { path }
+    pub(super) fn new(agent: BridgedAgent, path: PathBuf) -> Self {
+        SettingsFile { agent, path }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -40,7 +42,7 @@ impl SettingsFile {
         };
         let left_alone = |why: &str| {
             let what = bridging::left_alone(&name_of(&self.path), &why);
-            CommandFailure::new(what, bridging::CHANGE_BY_HAND)
+            CommandFailure::new(what, bridging::change_by_hand(self.agent))
         };
         if !found.is_file() {
             return Err(left_alone(bridging::IS_NOT_A_FILE));
@@ -81,21 +83,19 @@ impl SettingsFile {
     /// Takes our change away: if nothing else was changed since, the file is to the letter what it was before.
     pub(super) fn restore(&self, before: &str, after: &str) -> Result<(), CommandFailure> {
         let copy = self.backup_path();
-        let same = |one: &str, other: &str| {
-            let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-            read(one).is_some() && read(one) == read(other)
-        };
+        let same = |original: &str| settings::mean_the_same(self.agent, original, after);
         match fs::read_to_string(&copy) {
             Ok(original) => {
-                let text = if same(&original, after) { &original } else { after };
+                let text = if same(&original) { &original } else { after };
                 self.write_unless_changed(before, text)?;
                 let _ = fs::remove_file(&copy);
                 Ok(())
             }
             // There were no settings before.
-            Err(_) if same(after, "{}") => fs::remove_file(&self.path).map_err(|error| {
-                CommandFailure::of_file("delete", &self.path, &error, LOOK_AT_RIGHTS)
-            }),
+            Err(_) if settings::are_empty(self.agent, after) => fs::remove_file(&self.path)
+                .map_err(|error| {
+                    CommandFailure::of_file("delete", &self.path, &error, LOOK_AT_RIGHTS)
+                }),
             Err(_) => self.write_unless_changed(before, after),
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.json");
         fs::write(&path, text).expect("written");
-        (folder, SettingsFile::new(path))
+        (folder, SettingsFile::new(BridgedAgent::ClaudeCode, path))
     }
 
     #[test]
@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn settings_that_did_not_exist_are_gone_again() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = SettingsFile::new(folder.path().join("new/settings.json"));
+        let file =
+            SettingsFile::new(BridgedAgent::ClaudeCode, folder.path().join("new/settings.json"));
         assert_eq!(file.replace("", AFTER).expect("written"), None);
         file.restore(AFTER, "{}\n").expect("deleted");
         assert_eq!(file.read().expect("no file"), None);
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(file.read().expect("read").as_deref(), Some(BEFORE));
         let link = folder.path().join("link.json");
         std::os::unix::fs::symlink(file.path(), &link).expect("a link");
-        assert!(SettingsFile::new(link).read().is_err());
+        assert!(SettingsFile::new(BridgedAgent::ClaudeCode, link).read().is_err());
         let mut rights = fs::metadata(file.path()).expect("rights").permissions();
         rights.set_readonly(true);
         fs::set_permissions(file.path(), rights).expect("set");

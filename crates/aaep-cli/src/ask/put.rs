@@ -54,6 +54,7 @@ fn answer_of(outcome: &ReportedOutcome) -> AskAnswer {
         "accept" if outcome.is_yes() => AskAnswer::Accepted,
         "reject" if is_reply => AskAnswer::Rejected,
         "answered" if is_reply => outcome.response().map_or(AskAnswer::Nothing, AskAnswer::Words),
+        _ if outcome.answer["decided_by"] == "no_listener" => AskAnswer::NobodyThere,
         _ => AskAnswer::Nothing,
     }
 }

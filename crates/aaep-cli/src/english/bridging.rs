@@ -2,33 +2,81 @@
 
 use std::fmt::Display;
 
-pub(crate) const NO_HOME: (&str, &str) = (
-    "there is no home folder, so Claude Code's settings cannot be found",
-    "Say where they are with CLAUDE_CONFIG_DIR.",
-);
+use aaep_bridge::{AskPolicy, BridgedAgent};
 
-/// What Claude Code does about its tools. Each follows that it is set up.
-pub(crate) const TELLS: &str = "It says what it does, and asks only where Claude Code itself asks.";
-pub(crate) const ASKS_BEFORE_CHANGES: &str =
-    "It asks you before everything that changes something.";
-pub(crate) const ASKS_BEFORE_RISKS: &str = "It asks you before everything risky.";
-
-/// `policy` is a sentence.
-pub(crate) fn is_set_up(policy: &str) -> String {
-    format!("Claude Code is set up. {policy}")
-}
-
-pub(crate) const IS_NOT_SET_UP: &str =
-    "Claude Code is here and not set up. To hear it: aaep agents add claude-code";
-pub(crate) const NOT_FOUND: &str = "Claude Code was not found. It keeps its settings in ~/.claude.";
-
-pub(crate) fn runs_another(command: &impl Display) -> String {
-    format!(
-        "It runs another program than this one: {command}. To set it up again: aaep agents add claude-code"
+pub(crate) fn no_home(agent: BridgedAgent) -> (String, &'static str) {
+    let name = agent.name();
+    (
+        format!("there is no home folder, so the settings of {name} cannot be found"),
+        "Set the variable HOME.",
     )
 }
 
-pub(crate) const NO_HUB: &str = "The hub is not running, so you do not hear Claude Code, and it cannot do what it must ask you about. \
+/// When an agent that is set up asks. A sentence.
+pub(crate) fn asks(agent: BridgedAgent, policy: AskPolicy) -> String {
+    match policy {
+        AskPolicy::Tell => {
+            let name = agent.name();
+            format!("It says what it does, and asks only where {name} itself asks.")
+        }
+        AskPolicy::AskWhenRisky => "It asks you before everything risky.".to_owned(),
+        AskPolicy::AskBeforeChanges => {
+            "It asks you before everything that changes something.".to_owned()
+        }
+    }
+}
+
+/// The limits of an agent itself, in one or two sentences, or nothing.
+pub(crate) fn limits(agent: BridgedAgent) -> &'static str {
+    match agent {
+        BridgedAgent::ClaudeCode => "",
+        BridgedAgent::Codex => {
+            "Codex runs hooks only after you trusted them: when it says that hooks need review, trust them there."
+        }
+        BridgedAgent::GeminiCli => {
+            "A yes here does not replace its own dialog: Gemini CLI can ask again in its window."
+        }
+        BridgedAgent::QwenCode => "If its hooks are switched off in its settings, nobody asks you.",
+        BridgedAgent::CopilotCli => {
+            "While it asks you here, it does not show its own dialog. No answer is a no."
+        }
+        BridgedAgent::KimiCode => {
+            "You have seven and a half minutes to answer. A yes here does not replace its own dialog."
+        }
+        BridgedAgent::Cline => {
+            "You have one minute to answer. If this program is deleted, tools run without asking you."
+        }
+    }
+}
+
+pub(crate) fn is_set_up(agent: BridgedAgent, policy: AskPolicy) -> String {
+    let line = format!("{} is set up. {} {}", agent.name(), asks(agent, policy), limits(agent));
+    line.trim_end().to_owned()
+}
+
+pub(crate) fn is_not_set_up(agent: BridgedAgent) -> String {
+    let (name, id) = (agent.name(), agent.id());
+    format!("{name} is here and not set up. To hear it: aaep agents add {id}")
+}
+
+pub(crate) fn runs_another(agent: BridgedAgent) -> String {
+    let (name, id) = (agent.name(), agent.id());
+    format!(
+        "{name} runs another program than this one, or some of its hooks are missing. \
+         To set it up again: aaep agents add {id}"
+    )
+}
+
+/// The settings of an agent cannot be read. `why` is a sentence.
+pub(crate) fn not_readable(agent: BridgedAgent, why: &impl Display) -> String {
+    format!("{}: {why}", agent.name())
+}
+
+pub(crate) fn not_found(names: &[&str]) -> String {
+    format!("Not found here: {}.", names.join(", "))
+}
+
+pub(crate) const NO_HUB: &str = "The hub is not running, so you do not hear these agents, and they cannot do what they must ask you about. \
      To start the hub: aaep serve";
 
 pub(crate) fn path_unknown(error: &impl Display) -> (String, &'static str) {
@@ -37,6 +85,13 @@ pub(crate) fn path_unknown(error: &impl Display) -> (String, &'static str) {
 
 pub(crate) const PATH_NOT_TEXT: (&str, &str) =
     ("the path of this program is not text", "Move the program to a folder whose name is text.");
+
+pub(crate) fn not_on_windows(agent: BridgedAgent) -> (String, &'static str) {
+    (
+        format!("{} cannot be set up on Windows yet", agent.name()),
+        "Use it in a Linux environment, such as WSL.",
+    )
+}
 
 /// Why settings were not touched; `why` is used within a sentence.
 pub(crate) fn left_alone(file: &str, why: &impl Display) -> String {
@@ -47,13 +102,23 @@ pub(crate) const IS_NOT_A_FILE: &str = "it is a link or not a file";
 pub(crate) const IS_READ_ONLY: &str = "it may not be written";
 pub(crate) const IS_TOO_LARGE: &str = "it is too large";
 
-pub(crate) const CHANGE_BY_HAND: &str =
-    "Change it by hand; aaep agents add claude-code --print shows how.";
-pub(crate) const REMOVE_BY_HAND: &str =
-    "Take out the hooks that run aaep hook claude-code by hand.";
+pub(crate) fn change_by_hand(agent: BridgedAgent) -> String {
+    format!("Change it by hand; aaep agents add {} --print shows how.", agent.id())
+}
 
-pub(crate) fn correct_or_let_run(command: &str) -> String {
-    format!("Correct it, or let each hook of Claude Code run: {command}")
+/// `program` is this program as one word for a shell.
+pub(crate) fn correct_or_let_run(agent: BridgedAgent, program: &str) -> String {
+    let (name, id) = (agent.name(), agent.id());
+    format!("Correct it, or let each hook of {name} run: {program} hook {id}")
+}
+
+/// A program of somebody else stands where ours would.
+pub(crate) fn is_taken(agent: BridgedAgent, file: &str) -> (String, String) {
+    let id = agent.id();
+    (
+        format!("{file} is there already and was left as it is"),
+        format!("Let it run what aaep agents add {id} --print shows, or move it away."),
+    )
 }
 
 pub(crate) fn changed_meanwhile(file: &str) -> (String, &'static str) {
@@ -62,19 +127,31 @@ pub(crate) fn changed_meanwhile(file: &str) -> (String, &'static str) {
 
 pub(crate) const LOOK_AT_RIGHTS: &str = "Look at the rights of the file and its folder.";
 
-/// `policy` is a sentence.
-pub(crate) fn set_up_in(file: &str, policy: &str) -> String {
-    format!("Claude Code is set up in {file}. {policy}")
+pub(crate) fn set_up_in(agent: BridgedAgent, file: &str, policy: AskPolicy) -> String {
+    let name = agent.name();
+    let line = format!("{name} is set up in {file}. {} {}", asks(agent, policy), limits(agent));
+    line.trim_end().to_owned()
 }
 
 pub(crate) fn earlier_settings_kept(file: &str) -> String {
     format!("The earlier settings are kept in {file}.")
 }
 
-pub(crate) const NOW_START: &str = "Now start the hub, if it does not run: aaep serve. Listen in another terminal: \
-     aaep listen. Then start Claude Code.";
+pub(crate) fn now_start(agent: BridgedAgent) -> String {
+    format!(
+        "Now start the hub, if it does not run: aaep serve. Listen in another terminal: aaep listen. Then start {}.",
+        agent.name()
+    )
+}
 
-pub(crate) const HAS_NO_SETTINGS: &str = "Claude Code is not set up: it has no settings.";
-pub(crate) const NOTHING_CHANGED: &str = "Claude Code is not set up. Nothing was changed.";
-pub(crate) const REMOVED: &str =
-    "Claude Code is no longer set up. The rest of its settings is as it was.";
+pub(crate) fn would_be_deleted(folder: &str) -> String {
+    format!("Our programs in {folder} would be deleted.")
+}
+
+pub(crate) fn nothing_changed(agent: BridgedAgent) -> String {
+    format!("{} is not set up. Nothing was changed.", agent.name())
+}
+
+pub(crate) fn removed(agent: BridgedAgent) -> String {
+    format!("{} is no longer set up. The rest of its settings is as it was.", agent.name())
+}

@@ -1,4 +1,8 @@
-//! `aaep hook` and `aaep agents`, as Claude Code and a person use them, with a real hub.
+//! `aaep hook` and `aaep agents`, as agents and a person use them, with a real hub.
+
+#[cfg(unix)]
+#[path = "hook/others.rs"]
+mod others;
 
 use std::fs;
 use std::io::Write as _;
@@ -184,7 +188,7 @@ fn an_agent_is_set_up_and_taken_away_and_its_settings_are_as_before() {
     let folder = claude.home.path().join(".claude");
     let path = folder.join("settings.json");
     let read = |path: &Path| fs::read_to_string(path).expect("settings");
-    assert!(out(&run(&claude, &["agents"])).contains("was not found"));
+    assert!(out(&run(&claude, &["agents"])).contains("Not found here: Claude Code"));
     fs::create_dir(&folder).expect("a folder");
     let before = "{\n    \"model\":  \"opus\"\n}\n";
     fs::write(&path, before).expect("written");
