@@ -33,7 +33,8 @@ pub(super) struct AxumServer {
 impl AxumServer {
     pub(super) fn start(sample: &FanoutSample) -> Result<Self, String> {
         let mut helper = HelperProcess::start(&["by-hand"])?;
-        let address = helper.line()?.parse().map_err(|_| "the helper did not say its address".to_owned())?;
+        let address =
+            helper.line()?.parse().map_err(|_| "the helper did not say its address".to_owned())?;
         let publisher = HttpConnection::open(address)?;
         Ok(AxumServer { helper, address, publisher, event: sample.json.clone() })
     }

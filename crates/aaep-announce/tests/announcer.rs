@@ -381,8 +381,8 @@ fn a_flood_stays_bounded_and_what_is_left_out_is_summed_up() {
     let heard = room.listen();
     let asked = heard.iter().position(|it| it.contains("Delete 17 pictures"));
     assert!(
-        asked.is_some_and(|at| at <= 2),
-        "behind what is being said, and with its context: {asked:?}"
+        asked.is_some_and(|at| at <= 5),
+        "behind its context and some news, and not behind all of it: {asked:?}"
     );
     let summary =
         heard.iter().find(|it| it.contains("Too much at once. Left out: ")).expect("a summary");

@@ -94,9 +94,8 @@ fn session(text: &str) -> Result<SessionId, String> {
 pub(crate) fn run(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure> {
     arguments.old.refuse("capture")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
-    })?;
+    let runtime = runtime
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let result = runtime.block_on(capture(arguments));
     // A name lookup that never ends must not delay the exit.
     runtime.shutdown_background();
@@ -105,9 +104,8 @@ pub(crate) fn run(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure
 
 async fn capture(arguments: &CaptureOptions) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
-    let stopped = StopSignals::new().map_err(|error| {
-        CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER)
-    })?;
+    let stopped = StopSignals::new()
+        .map_err(|error| CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER))?;
     let mut stopped = std::pin::pin!(stopped.wait());
     let address = arguments.hub.address()?;
     let mut lines = CaptureLines::start(arguments.output.clone())?;

@@ -72,9 +72,7 @@ pub(crate) fn run(arguments: &DemoOptions) -> Result<ExitCode, CommandFailure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| {
-        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
-        })?;
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let folder = temporary_folder()?;
     let daemon = start(&runtime, arguments, folder.path())?;
     let origin = daemon.origins().first().cloned().unwrap_or_default();

@@ -93,9 +93,8 @@ pub(crate) struct ServeOptions {
 pub(crate) fn run(arguments: &ServeOptions) -> Result<ExitCode, CommandFailure> {
     let options = options(arguments)?;
     start_log(&arguments.log);
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| {
-        CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER)
-    })?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| CommandFailure::new(failures::no_threads(&error), failures::TRY_LATER))?;
     let served = runtime.block_on(serve(options, arguments.socket.as_deref(), arguments.stdio));
     // A thread may still be reading standard input, where nothing more may ever arrive.
     runtime.shutdown_background();
@@ -108,9 +107,8 @@ async fn serve(
     is_stdio: bool,
 ) -> Result<ExitCode, CommandFailure> {
     // Before anything else runs, so that no signal is missed.
-    let stopped = StopSignals::new().map_err(|error| {
-        CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER)
-    })?;
+    let stopped = StopSignals::new()
+        .map_err(|error| CommandFailure::new(failures::no_signals(&error), failures::TRY_LATER))?;
     let given = sockets::given(&options.config, socket)?;
     let daemon = Daemon::start_with(options, given).await.map_err(|error| failure(&error))?;
     if let Err(failure) = introduce(&daemon, is_stdio) {

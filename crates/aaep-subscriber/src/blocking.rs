@@ -60,7 +60,9 @@ pub fn connect(url: &str, wishes: Wishes) -> Result<Subscriber, ConnectError> {
         .thread_name("aaep-subscriber")
         .enable_all()
         .build()
-        .map_err(|error| ConnectError::NoLine(format!("The system does not start threads: {error}.")))?;
+        .map_err(|error| {
+            ConnectError::NoLine(format!("The system does not start threads: {error}."))
+        })?;
     match runtime.block_on(crate::connect(url, wishes)) {
         Ok(inner) => Ok(Subscriber { inner, runtime: Some(runtime) }),
         Err(error) => {
