@@ -218,7 +218,7 @@ impl Announcer {
         let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
         let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
         let is_free = self.current.is_none() && self.is_working();
-        let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
+        let progress = self.queue.waiting().filter(|_| is_free).filter_map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working());
         let found = self.mention_at().into_iter().chain(self.idle_at());
         stall.into_iter().chain(warnings).chain(progress).chain(found).min()

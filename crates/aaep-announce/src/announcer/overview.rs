@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use super::io::{AnnouncerOutcome, AskNumber};
 use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
+use super::sessions::TrackedSession;
 use super::tell::SHORT_REST;
 use super::{Announcer, CurrentUtterance};
 use crate::english::asks;
@@ -51,6 +52,8 @@ impl Announcer {
         for number in &numbers {
             if let Some(question) = self.questions.get_mut(number) {
                 question.is_named = true;
+                let session = self.sessions.get_mut(&question.session_id);
+                session.into_iter().for_each(TrackedSession::name_is_told);
             }
         }
         let mut item =

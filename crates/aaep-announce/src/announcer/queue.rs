@@ -179,7 +179,7 @@ impl QueuedUtterance {
     }
 
     /// Whether the person asked for it.
-    fn is_requested(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         matches!(self.about, UtteranceTopic::Requested | UtteranceTopic::Time(_))
     }
 
@@ -536,10 +536,11 @@ impl UtteranceQueue {
         self.skip(item);
     }
 
-    /// Takes the next utterance, if it may be said now.
+    /// Takes the next utterance, if it may be said now. With `waits_for_answer`, nothing is said about what was left out.
     pub(super) fn pop(
         &mut self,
         now: Duration,
+        waits_for_answer: bool,
         is_due: impl Fn(&QueuedUtterance) -> bool,
     ) -> Option<QueuedUtterance> {
         if self.is_news_due() {
@@ -553,13 +554,15 @@ impl UtteranceQueue {
         }
         let is_news = self.rest.front().is_some_and(QueuedUtterance::is_news);
         let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
-        if !is_news && !self.left_out_told.is_some_and(is_told) {
+        if !(is_news || waits_for_answer || self.left_out_told.is_some_and(is_told)) {
             let notice = self.tell_left_out(now);
             if notice.is_some() {
                 return notice;
             }
         }
-        let Some(at) = self.rest.iter().position(is_due) else { return self.tell_left_out(now) };
+        let Some(at) = self.rest.iter().position(is_due) else {
+            return if waits_for_answer { None } else { self.tell_left_out(now) };
+        };
         let next = self.rest.remove(at);
         if let Some(item) = next.as_ref().filter(|it| it.kind == UtteranceKind::Reply) {
             self.reading.clone_from(&item.session_id);

@@ -52,7 +52,9 @@ impl Announcer {
                 continue;
             }
             let mut queue = std::mem::take(&mut self.queue);
-            let next = queue.pop(self.now, |it| self.due_at(it) <= self.now);
+            let waits = self.waits_for_answer();
+            let next =
+                queue.pop(self.now, waits, |it| self.due_at(it).is_some_and(|at| at <= self.now));
             self.queue = queue;
             match next {
                 Some(item) => self.give_to_device(item),
@@ -61,15 +63,32 @@ impl Announcer {
         }
     }
 
-    /// The earliest time at which an utterance may be said. Only progress has to wait.
-    pub(super) fn due_at(&self, item: &QueuedUtterance) -> Duration {
+    /// Whether only news, questions and what the person asked for is said now.
+    fn waits_for_answer(&self) -> bool {
+        self.preferences.one_thing_at_a_time
+            && !self.queue.takes_no_time
+            && self.questions.values().any(|it| !it.is_answered)
+    }
+
+    /// The earliest time at which an utterance may be said, or `None` until a question is answered. Otherwise only
+    /// progress has to wait.
+    pub(super) fn due_at(&self, item: &QueuedUtterance) -> Option<Duration> {
+        let is_wanted = item.weight == Weight::Critical
+            || item.is_news()
+            || item.is_requested()
+            || item.is_again
+            || item.kind == UtteranceKind::Notice
+            || item.about.question().is_some();
+        if !is_wanted && self.waits_for_answer() {
+            return None;
+        }
         if item.kind != UtteranceKind::Progress {
-            return Duration::ZERO;
+            return Some(Duration::ZERO);
         }
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let told = session.and_then(|it| it.progress_told);
         let pause = Duration::from_secs(self.preferences.progress_seconds);
-        told.map_or(Duration::ZERO, |told| told.saturating_add(pause))
+        Some(told.map_or(Duration::ZERO, |told| told.saturating_add(pause)))
     }
 
     fn give_to_device(&mut self, mut item: QueuedUtterance) {
@@ -229,6 +248,9 @@ impl Announcer {
         }
         self.named_hub = Some(session_id.hub);
         self.speaker = Some(speaker);
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.name_is_told();
+        }
         let who = match (&item.about, is_question && !label.is_empty(), self.is_past) {
             (UtteranceTopic::Context { .. }, ..) | (_, true, false) if is_continued => {
                 asks::goes_on(&who, number)

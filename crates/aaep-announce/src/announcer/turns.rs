@@ -10,7 +10,7 @@ use super::io::AskNumber;
 use super::parts::exact_parts;
 use super::question::AnnouncedAsk;
 use super::queue::{QueuedUtterance, UtteranceTopic};
-use super::{Announcer, CurrentUtterance, MAX_UTTERANCE};
+use super::{Announcer, CurrentUtterance};
 use crate::english::asks;
 use crate::utterance::Choice;
 use crate::words::keep_own_marks;
@@ -24,7 +24,7 @@ impl Announcer {
             if is_whole {
                 vec![words.to_owned()]
             } else {
-                keep_own_marks(exact_parts(words, MAX_UTTERANCE))
+                keep_own_marks(exact_parts(words, self.preferences.part_bytes()))
             }
         };
         Some(match &item.about {
@@ -37,7 +37,7 @@ impl Announcer {
                 let parts = if is_whole {
                     vec![question.words(self.now, takes_no_time)]
                 } else {
-                    question.parts(self.now)
+                    question.parts(self.now, self.preferences.part_bytes())
                 };
                 (parts, question.choices())
             }
@@ -92,9 +92,9 @@ impl Announcer {
 
 impl AnnouncedAsk {
     /// The words of the question for a voice, in parts of about a sentence. Only the last one changes with the time.
-    fn parts(&self, now: Duration) -> Vec<String> {
+    fn parts(&self, now: Duration, most: usize) -> Vec<String> {
         let asked = self.asked_briefly();
-        let mut parts = keep_own_marks(exact_parts(&asked, MAX_UTTERANCE));
+        let mut parts = keep_own_marks(exact_parts(&asked, most));
         parts.push(self.time_and_how(now));
         parts
     }
