@@ -48,8 +48,7 @@ fn an_end_comes_soon(profile: Profile, pace: f64) {
     let speech = SpeechServer::start(pace, &["en"]);
     let mut desk = Desk::with_profile(&speech, name);
     desk.begin();
-    let tells_replies = !matches!(name, "quiet" | "low-cognitive-load");
-    tell_story(&desk, &speech, tells_replies);
+    tell_story(&desk, &speech, tells_texts(profile));
     let known = speech.spoken().len();
     desk.publish("session.completed", &json!({ "summary_normal": "All 41 tests pass." }));
     // What is being said is said to its end; one more may have been on its way to the voice.
@@ -80,8 +79,21 @@ fn an_end_after_the_long_text_of_another_agent_comes_after_one_sentence_on_every
 
 #[test]
 fn who_says_stop_in_a_long_answer_hears_the_next_end_next() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL.iter().filter(|it| tells_texts(**it)) {
+            scope.spawn(move || stop_in_a_long_answer(*profile));
+        }
+    });
+}
+
+/// Whether texts of agents are told as they come.
+fn tells_texts(profile: Profile) -> bool {
+    !matches!(profile, Profile::Quiet | Profile::LowCognitiveLoad)
+}
+
+fn stop_in_a_long_answer(profile: Profile) {
     let speech = SpeechServer::start(VOICE_OF_200, &["en"]);
-    let mut desk = Desk::with_speech(&speech);
+    let mut desk = Desk::with_profile(&speech, profile.name());
     desk.begin();
     tell_story(&desk, &speech, true);
     desk.types("stop");
@@ -147,7 +159,7 @@ fn two_questions_are_named_first(profile: Profile) {
     let speech = SpeechServer::start(VOICE_OF_400, &["en"]);
     let desk = Desk::with_profile(&speech, name);
     desk.begin();
-    tell_story(&desk, &speech, !matches!(name, "quiet" | "low-cognitive-load"));
+    tell_story(&desk, &speech, tells_texts(profile));
     let known = speech.spoken().len();
     let consequence =
         "What is there now is replaced by what was prepared, for everyone who works with it.";
@@ -199,8 +211,16 @@ fn told_seconds(words: &str) -> Option<f64> {
 
 #[test]
 fn the_time_that_is_told_is_never_more_than_is_left() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL {
+            scope.spawn(move || the_time_is_right(*profile));
+        }
+    });
+}
+
+fn the_time_is_right(profile: Profile) {
     let speech = SpeechServer::start(VOICE_OF_400, &["en"]);
-    let desk = Desk::with_speech(&speech);
+    let desk = Desk::with_profile(&speech, profile.name());
     desk.begin();
     let ask = json!({
         "reply_token": "rpl_time", "action": "Send 31 letters.", "consequence": "They cannot be called back.",
