@@ -16,7 +16,7 @@ mod hear;
 mod hubs;
 mod io;
 mod overview;
-mod parts;
+pub(crate) mod parts;
 mod phrase;
 mod question;
 mod queue;
@@ -24,6 +24,7 @@ mod sessions;
 mod tell;
 mod tools;
 mod truth;
+mod turns;
 mod wish;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -100,6 +101,8 @@ pub struct Announcer {
     closed: VecDeque<ReplyToken>,
     /// The session that spoke last, and the name under which it was announced.
     speaker: Option<(HubSessionKey, String)>,
+    /// The question to which the last utterance belongs.
+    telling: Option<AskNumber>,
     /// Recent utterances, for repeating.
     said: SaidHistory,
     /// Whether a question is shown at once, and the agent's words before it only on request.
@@ -116,9 +119,13 @@ struct CurrentUtterance {
     item: QueuedUtterance,
     since: Duration,
     has_begun: bool,
-    /// The estimated duration, and the longest duration before the device counts as hanging.
+    /// The estimated duration with the parts that follow, and the longest duration before the device counts as hanging.
     expected: Duration,
     patience: Duration,
+    /// Whether nothing of it comes after this.
+    is_last_part: bool,
+    /// The newest utterance that was known when it began.
+    last_serial: u64,
     /// Whether it was stopped because it is no longer wanted, so that it is not said again.
     is_unwanted: bool,
 }
@@ -145,6 +152,7 @@ impl Announcer {
             idle_found: None,
             closed: VecDeque::new(),
             speaker: None,
+            telling: None,
             said: SaidHistory::default(),
             context_on_request: false,
             is_past: false,
@@ -210,7 +218,7 @@ impl Announcer {
         let stall = self.current.as_ref().map(|it| it.since.saturating_add(it.patience));
         let warnings = self.questions.values().filter_map(|it| self.warning_at(it));
         let is_free = self.current.is_none() && self.is_working();
-        let progress = self.queue.waiting().filter(|_| is_free).map(|it| self.due_at(it));
+        let progress = self.queue.waiting().filter(|_| is_free).filter_map(|it| self.due_at(it));
         let stall = stall.filter(|_| self.is_working());
         let found = self.mention_at().into_iter().chain(self.idle_at());
         stall.into_iter().chain(warnings).chain(progress).chain(found).min()
@@ -270,11 +278,14 @@ impl Announcer {
     }
 
     /// The serial number of an utterance that is being said (repeats have the same one), when its content became
-    /// known, and its session.
-    pub(crate) fn origin(&self, id: UtteranceId) -> Option<(u64, Duration, Option<SessionId>)> {
-        let current = self.current.as_ref().filter(|it| it.id == id)?;
-        let session_id = current.item.session_id.as_ref().map(|it| it.id.clone());
-        Some((current.item.serial, current.item.arrived, session_id))
+    /// known, its session, and whether it is news.
+    pub(crate) fn origin(
+        &self,
+        id: UtteranceId,
+    ) -> Option<(u64, Duration, Option<SessionId>, bool)> {
+        let item = &self.current.as_ref().filter(|it| it.id == id)?.item;
+        let session_id = item.session_id.as_ref().map(|it| it.id.clone());
+        Some((item.serial, item.arrived, session_id, item.is_news()))
     }
 
     /// Queues a phrase, split if it is long, unless the same words were just said.

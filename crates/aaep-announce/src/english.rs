@@ -40,7 +40,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// The label of a session when several have the same name.
+/// The label of a session when another one had the same name before.
 pub(crate) fn numbered(name: &str, ordinal: u32) -> String {
     format!("{name} {ordinal}")
 }

@@ -78,6 +78,8 @@ pub struct Preferences {
     pub sounds: bool,
     /// Whether only questions, their settlements, and errors are announced.
     pub only_decisions: bool,
+    /// Whether everything except news and other questions waits while a question has no answer.
+    pub one_thing_at_a_time: bool,
     /// If more than this many seconds of words wait, they are summarized.
     pub behind_seconds: u64,
     /// A question is repeated this many seconds before its time is over. 0 turns this off.
@@ -131,6 +133,7 @@ impl Default for Preferences {
             code: false,
             sounds: true,
             only_decisions: false,
+            one_thing_at_a_time: false,
             behind_seconds: 45,
             warning_seconds: 30,
         }
@@ -214,6 +217,7 @@ impl Profile {
                 tools: false,
                 progress: false,
                 long_tool_seconds: 120,
+                one_thing_at_a_time: true,
                 behind_seconds: 30,
                 warning_seconds: 60,
                 ..usual

@@ -43,6 +43,8 @@ pub struct RehearsedUtterance {
     pub is_offered: bool,
     /// The same number for an interrupted utterance and for its repetition.
     pub(crate) serial: u64,
+    /// Whether it is an end, a failure, how a question was settled, or what contradicts a claim.
+    pub(crate) is_news: bool,
 }
 
 /// A question, and when the person heard about it.
@@ -315,7 +317,7 @@ impl RehearsalStage {
 
     fn say(&mut self, utterance: &Utterance) {
         let origin = self.announcer.origin(utterance.id);
-        let (serial, arrived, session_id) = origin.unwrap_or((0, self.now, None));
+        let (serial, arrived, session_id, is_news) = origin.unwrap_or((0, self.now, None, false));
         if utterance.kind == UtteranceKind::Question {
             self.heard_unnumbered_ask(arrived, session_id.as_ref());
         }
@@ -327,6 +329,7 @@ impl RehearsalStage {
             is_whole: false,
             is_offered: false,
             serial,
+            is_news,
         });
         self.reports.push_back(DeviceReport::Began(utterance.id));
         let words = utterance.words.split_whitespace().count() as u64;

@@ -11,12 +11,17 @@ use std::time::Duration;
 use aaep::{Event, OutputId, Payload, SessionId};
 use serde::Serialize;
 
+use crate::announcer::MAX_UTTERANCE;
+use crate::announcer::parts::sentence_parts;
 use crate::english::report;
 use crate::profile::Preferences;
 use crate::rehearsal::{Rehearsal, RehearsedUtterance, rehearse};
 use crate::utterance::{UtteranceKind, Weight};
 
 pub use page::{Listening, page};
+
+/// Words of an utterance up to this many bytes count as one sentence.
+const ONE_SENTENCE: usize = 150;
 
 /// How a recorded session would have been to listen to. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,8 +60,10 @@ pub struct ListeningReport {
     pub ask_to_first_word_ms: Vec<Option<u64>>,
     /// The longest delay between something happening and its announcement.
     pub furthest_behind_ms: u64,
-    /// The same for errors and settlements.
+    /// The same for ends, errors and settlements.
     pub urgent_behind_ms: u64,
+    /// Ends, failures and settlements before which more than one sentence was begun; should be 0.
+    pub late_ends: u64,
     /// The most utterances about what agents say and do that began although an end, an error or a settlement was
     /// already waiting. Only the current utterance may be finished first; should be 0.
     pub said_before_an_end: u64,
@@ -98,10 +105,7 @@ impl ListeningReport {
             .map(|it| it.first_word.map(|word| milliseconds(word.saturating_sub(it.asked))));
         let first_words: Vec<Option<u64>> = first_words.collect();
         let behind = said.iter().filter(|it| it.utterance.weight < Weight::Critical);
-        let is_critical = |it: &&RehearsedUtterance| {
-            matches!(it.utterance.kind, UtteranceKind::Error | UtteranceKind::Settled)
-        };
-        let critical = said.iter().filter(is_critical);
+        let critical = said.iter().filter(|it| is_end(it));
         // Utterances about questions that time out after the last event were not known before.
         let known = said.iter().filter(|it| it.arrived <= end);
         let caught_up = known.map(|it| it.ended).max().unwrap_or(end);
@@ -134,6 +138,7 @@ impl ListeningReport {
             ask_to_first_word_ms: first_words,
             furthest_behind_ms: behind.map(behind_ms).max().unwrap_or_default(),
             urgent_behind_ms: critical.map(behind_ms).max().unwrap_or_default(),
+            late_ends: late_ends(said, words_per_minute),
             said_before_an_end: said
                 .iter()
                 .map(|it| before_end(it, said))
@@ -155,8 +160,9 @@ impl ListeningReport {
             self.cut_announcements,
             self.asks_missed,
             self.said_before_an_end,
+            self.late_ends,
         ];
-        faults == [0; 4]
+        faults == [0; 5]
     }
 
     /// Each figure with its name, in words for people.
@@ -186,6 +192,7 @@ impl ListeningReport {
         figures.extend([
             (report::BEHIND, seconds(self.furthest_behind_ms)),
             (report::CRITICAL_BEHIND, seconds(self.urgent_behind_ms)),
+            (report::LATE_ENDS, none(self.late_ends)),
             (report::SAID_BEFORE_END, none(self.said_before_an_end)),
             (report::BEHIND_AT_END, seconds(self.behind_at_the_end_ms)),
         ]);
@@ -224,13 +231,17 @@ fn emitted(events: &[(Duration, Event)]) -> u64 {
     words
 }
 
-/// How many utterances about what agents say and do began although this end was already waiting.
-fn before_end(end: &RehearsedUtterance, said: &[RehearsedUtterance]) -> u64 {
-    let is_end = |it: &RehearsedUtterance| match it.utterance.kind {
+/// Whether it is an end, a failure, or how a question was settled.
+fn is_end(it: &RehearsedUtterance) -> bool {
+    match it.utterance.kind {
         UtteranceKind::Done | UtteranceKind::Settled => true,
         UtteranceKind::Error => it.utterance.weight == Weight::Critical,
         _ => false,
-    };
+    }
+}
+
+/// How many utterances about what agents say and do began although this end was already waiting.
+fn before_end(end: &RehearsedUtterance, said: &[RehearsedUtterance]) -> u64 {
     let is_less = |it: &&RehearsedUtterance| {
         let is_talk = matches!(
             it.utterance.kind,
@@ -241,6 +252,35 @@ fn before_end(end: &RehearsedUtterance, said: &[RehearsedUtterance]) -> u64 {
     let meanwhile = end.arrived..end.began;
     let begun = said.iter().filter(|it| meanwhile.contains(&it.began));
     if is_end(end) { begun.filter(is_less).count() as u64 } else { 0 }
+}
+
+/// How many ends waited while more than one sentence of something else was begun.
+fn late_ends(said: &[RehearsedUtterance], words_per_minute: u64) -> u64 {
+    let mut first_told: BTreeSet<u64> = BTreeSet::new();
+    let ends = said.iter().filter(|it| is_end(it) && first_told.insert(it.serial));
+    let before = |end: &RehearsedUtterance| {
+        let others = said.iter().filter(|it| !it.is_news);
+        let starts = others.flat_map(|it| sentence_starts(it, words_per_minute));
+        starts.filter(|at| end.arrived < *at && *at < end.began).count()
+    };
+    ends.map(before).filter(|count| *count > 1).count() as u64
+}
+
+/// When each sentence of an utterance was begun. Short sentences that are said together count as one.
+fn sentence_starts(said: &RehearsedUtterance, words_per_minute: u64) -> Vec<Duration> {
+    let (mut starts, mut words) = (Vec::new(), 0_u64);
+    let said_words = said.utterance.words.as_str();
+    let sentences = match said_words.len() {
+        ..=ONE_SENTENCE => vec![said_words],
+        _ => sentence_parts(said_words, MAX_UTTERANCE),
+    };
+    for sentence in sentences {
+        let after = words.saturating_mul(60_000).checked_div(words_per_minute).unwrap_or_default();
+        starts.push(said.began.saturating_add(Duration::from_millis(after)));
+        words += count(sentence);
+    }
+    starts.retain(|at| *at == said.began || *at < said.ended);
+    starts
 }
 
 fn behind_ms(said: &RehearsedUtterance) -> u64 {

@@ -31,6 +31,9 @@ pub struct Utterance {
     /// The number of the question, if it is an open one. When the question is said again, it has another id and the
     /// same number.
     pub number: Option<AskNumber>,
+    /// Whether it goes on with what was given under this number, instead of telling the question from its beginning:
+    /// a voice gets its next part; a display shows it again at the place at which something else replaced it.
+    pub is_continued: bool,
 }
 
 impl Utterance {

@@ -5,7 +5,7 @@ mod support;
 
 use aaep::LanguageTag;
 use aaep_announce::{
-    AnnouncerInput, AnsweredBy, AskEnding, DeviceReport, Earcon, Length, MAX_CRITICAL,
+    Announcer, AnnouncerInput, AnsweredBy, AskEnding, DeviceReport, Earcon, Length, MAX_CRITICAL,
     MAX_SESSIONS, MAX_UTTERANCE, MAX_WAITING, Order, Preferences, Profile,
 };
 use serde_json::json;
@@ -82,10 +82,10 @@ fn two_sessions_of_one_agent_and_two_agents_of_one_name_are_told_apart() {
     room.hear(&event_of("x", "b", "session.completed", &json!({ "summary_normal": "Bye.", "producer": { "agent_id": "one", "agent_name": "Weaver" } })));
     room.hear(&event_of("x", "d", "session.started", &named("one")));
     assert_eq!(room.listen(), ["Weaver 2: Finished. Bye.", "Weaver 2: Started. Hi."]);
-    // The first one has a number too, now that there are others.
+    // The name of the first one stays as it was.
     let say = json!({ "chunk": "I go on.", "position": 0, "complete": true });
     room.hear(&event_of("x", "a", "output.streaming", &say));
-    assert_eq!(room.listen(), ["Weaver 1: I go on."]);
+    assert_eq!(room.listen(), ["Weaver: I go on."]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_project_of_a_session_is_told_from_the_first_word() {
         room.listen(),
         ["Claude Code in work/shop: Started. Hi.", "Claude Code in work/site: Started. Hi."]
     );
-    // It is remembered for what does not say it, and learnt where it is said later.
+    // It is remembered for what does not say it. A name that was heard does not change.
     let said = json!({ "chunk": "Claude Code: all is well.", "position": 0, "complete": true });
     room.hear(&event_of("Claude Code", "b", "output.streaming", &said));
     room.hear(&event_of(
@@ -147,8 +147,22 @@ fn the_project_of_a_session_is_told_from_the_first_word() {
     assert_eq!(heard[1], "Claude Code: Started. Yo.");
     room.ask(1, &asked);
     let heard = room.listen();
+    assert!(heard[0].starts_with("Claude Code asks, question 1: Which one?"), "{heard:?}");
+    let label = room.announcer.agent_label(0, &asked.envelope.session_id);
+    assert_eq!(label.as_deref(), Some("Claude Code"));
+    // Where nothing was told yet, the project is learnt.
+    let mut room = Room::quiet();
+    room.announcer = Announcer::new(Preferences { states: false, ..Preferences::default() });
+    room.hear(&event_of(
+        "Claude Code",
+        "d",
+        "session.started",
+        &json!({ "summary_normal": "Yo." }),
+    ));
+    room.ask(1, &asked);
+    let heard = room.listen();
     let name = aaep_announce::agent_name(&asked);
-    assert!(heard[0].starts_with(&format!("{name} asks, question 1: Which one?")), "{heard:?}");
+    assert!(heard[0].starts_with(&format!("{name} asks: Which one?")), "{heard:?}");
     assert!(name.starts_with("Claude Code in work") && !name.contains([':', '\n', '\u{1b}']));
     assert_eq!(room.announcer.agent_label(0, &asked.envelope.session_id), Some(name));
 }
@@ -381,8 +395,8 @@ fn a_flood_stays_bounded_and_what_is_left_out_is_summed_up() {
     let heard = room.listen();
     let asked = heard.iter().position(|it| it.contains("Delete 17 pictures"));
     assert!(
-        asked.is_some_and(|at| at <= 2),
-        "behind what is being said, and with its context: {asked:?}"
+        asked.is_some_and(|at| at <= 5),
+        "behind its context and some news, and not behind all of it: {asked:?}"
     );
     let summary =
         heard.iter().find(|it| it.contains("Too much at once. Left out: ")).expect("a summary");

@@ -33,11 +33,23 @@ fn asked(action: &str, consequence: &str, argument: &Value) -> Event {
     )
 }
 
-/// What every device is given of it.
+/// What a device that shows it in one piece is given of it.
 fn given(event: &Event) -> Utterance {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(1, event);
     room.speaking.expect("the question")
+}
+
+/// What a voice is given of it, sentence by sentence.
+fn given_to_voice(event: &Event) -> Vec<Utterance> {
+    let mut room = Room::quiet();
+    room.ask(1, event);
+    room.listen();
+    let said = room.orders.into_iter().filter_map(|it| match it {
+        Order::Say(utterance) => Some(utterance),
+        _ => None,
+    });
+    said.collect()
 }
 
 fn lines(utterance: &Utterance, options: LineOptions) -> String {
@@ -46,10 +58,13 @@ fn lines(utterance: &Utterance, options: LineOptions) -> String {
     String::from_utf8(out).expect("UTF-8")
 }
 
-/// The line that a speech server is sent.
-fn speech(utterance: &Utterance) -> String {
-    let sent = String::from_utf8(codec::message(&spoken(&utterance.words))).expect("UTF-8");
-    sent.strip_suffix("\r\n.\r\n").expect("a message").to_owned()
+/// The lines that a speech server is sent.
+fn speech(event: &Event) -> String {
+    let line = |utterance: &Utterance| {
+        let sent = String::from_utf8(codec::message(&spoken(&utterance.words))).expect("UTF-8");
+        sent.strip_suffix("\r\n.\r\n").expect("a message").to_owned()
+    };
+    given_to_voice(event).iter().map(line).collect::<Vec<_>>().join(" ")
 }
 
 /// What comes under the fingers, without the numbers of the windows.
@@ -62,6 +77,21 @@ fn windows(utterance: &Utterance, cells: usize) -> String {
         window.strip_prefix(&number).filter(|_| cells > 16).unwrap_or(window).to_owned()
     };
     windows.iter().enumerate().map(without_number).collect()
+}
+
+/// What a screen reader announces and what stands there.
+#[cfg(all(feature = "desktop", target_os = "linux"))]
+fn on_the_desktop(event: &Event) -> Vec<(&'static str, String)> {
+    let texts = given_to_voice(event);
+    let texts = texts.iter().map(aaep_announce::device::desktop::question_texts);
+    let (announced, stands): (Vec<String>, Vec<String>) = texts.map(|[a, b]| (a, b)).unzip();
+    let (announced, stands) = (announced.join(" "), stands.join(" "));
+    vec![("an announcement", heard(&announced)), ("the desktop", shown(&stands))]
+}
+
+#[cfg(not(all(feature = "desktop", target_os = "linux")))]
+fn on_the_desktop(_: &Event) -> Vec<(&'static str, String)> {
+    Vec::new()
 }
 
 fn is_told_whole(action: &str, consequence: &str, argument: &str) -> Result<(), TestCaseError> {
@@ -77,16 +107,12 @@ fn is_told_whole(action: &str, consequence: &str, argument: &str) -> Result<(), 
         ("every device", shown(&utterance.words)),
         ("lines", shown(&lines(&utterance, LineOptions::default()))),
         ("lines for programs", shown(json["words"].as_str().expect("words"))),
-        ("speech", heard(&speech(&utterance))),
+        ("speech", heard(&speech(&event))),
         ("a transcript", shown(&past(&event))),
         ("braille of 12 cells", shown(&windows(&utterance, 12))),
         ("braille of 40 cells", shown(&windows(&utterance, 40))),
     ];
-    #[cfg(all(feature = "desktop", target_os = "linux"))]
-    {
-        let [announced, stands] = aaep_announce::device::desktop::question_texts(&utterance);
-        told.extend([("an announcement", heard(&announced)), ("the desktop", shown(&stands))]);
-    }
+    told.extend(on_the_desktop(&event));
     for (device, told) in told {
         for text in [action, consequence, "run__it", &argument] {
             prop_assert!(holds(&told, text), "{device}: {text:?} is not in {told:?}");
@@ -116,8 +142,8 @@ fn what_was_told_wrongly_is_told_whole() {
         ("rm -rf ./build\nrm -rf /", "rm dash rf dot slash build line break rm dash rf slash"),
         ("Send to \u{202e}gro.live\u{1b}[2J", "Send to right-to-left override gro dot live escape"),
     ] {
-        let utterance = given(&asked(action, "It happens.", &json!(null)));
-        assert!(speech(&utterance).contains(said), "{}", speech(&utterance));
+        let told = speech(&asked(action, "It happens.", &json!(null)));
+        assert!(told.contains(said), "{told}");
         is_told_whole(action, "It happens.", action).expect("whole");
     }
 }
@@ -129,8 +155,8 @@ fn blanks_that_differ_are_told_differently_on_every_device() {
     {
         is_told_whole(action, "It happens.", action).expect("whole");
     }
-    let [one, two] = ["rm a b", "rm a  b"].map(|it| given(&asked(it, "Gone.", &json!(null))));
-    assert_ne!(one.words, two.words);
+    let [one, two] = ["rm a b", "rm a  b"].map(|it| asked(it, "Gone.", &json!(null)));
+    assert_ne!(given(&one).words, given(&two).words);
     assert!(speech(&two).contains("rm a 2 spaces b"), "{}", speech(&two));
 }
 
@@ -276,7 +302,7 @@ fn what_was_stopped_or_only_shown_was_not_told_to_its_end() {
 
 #[test]
 fn a_person_who_reads_on_to_the_end_later_was_told_the_whole_question() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(1, &confirmation("rpl_1"));
     let id = room.id();
     room.report(DeviceReport::Shown(id));

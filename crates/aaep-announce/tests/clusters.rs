@@ -19,6 +19,7 @@ fn utterance(text: &str) -> Utterance {
         is_right_to_left: false,
         choices: vec![Choice { words: "No".to_owned(), is_consent: false }],
         number: None,
+        is_continued: false,
     }
 }
 

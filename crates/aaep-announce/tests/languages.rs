@@ -58,7 +58,7 @@ fn what_cleaning_says_is_ours_too() {
 
 #[test]
 fn an_ask_in_another_language_is_put_in_ours_and_quotes_the_agent_in_its_own() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     let asked = in_german(
         "awaiting.confirmation",
         json!({

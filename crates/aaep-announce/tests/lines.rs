@@ -23,6 +23,7 @@ fn utterance(id: u64, kind: UtteranceKind, words: &str) -> Utterance {
         is_right_to_left: false,
         choices,
         number: None,
+        is_continued: false,
     }
 }
 

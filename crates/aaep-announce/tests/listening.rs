@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep::{Event, Message, Mode, read};
 use aaep_announce::{
-    AnsweredBy, AskEnding, ListeningReport, Order, Preferences, Profile, rehearse,
+    AnsweredBy, AskEnding, ListeningReport, Order, Preferences, Profile, UtteranceKind, rehearse,
 };
 use serde_json::{Value, json};
 use support::{completed, confirmation, event, event_of, resolution, seconds, text, tool};
@@ -44,8 +44,8 @@ fn the_sample_session_is_heard_as_a_person_would_hear_it() {
     let heard: Vec<(&str, bool)> =
         rehearsal.said.iter().map(|it| (it.utterance.words.as_str(), it.is_whole)).collect();
     let question = "Photo Tidier asks: Delete 17 pictures from Pictures/July. They are gone for good; there is no copy \
-                    elsewhere. High risk. It cannot be undone. You have 5 minutes. Without an answer it is refused. Yes \
-                    or no?";
+                    elsewhere.";
+    let how = "You have 4 minutes. Without an answer it is refused. Yes or no?";
     assert_eq!(
         heard,
         [
@@ -53,7 +53,9 @@ fn the_sample_session_is_heard_as_a_person_would_hear_it() {
             // Cut off by the question, and outdated when that was over.
             ("Planning the search.", false),
             // Answered before it was told to its end.
-            (question, false),
+            (question, true),
+            ("High risk. It cannot be undone.", true),
+            (how, false),
             ("Accepted.", true),
             ("Found 17 blurred pictures among 412.", true),
             // The end does not wait.
@@ -95,7 +97,9 @@ fn the_report_counts_what_it_says_it_counts() {
     assert_eq!(report.interrupted_announcements, 1, "the text was cut off and said again");
     assert_eq!(report.cut_announcements, 0);
     assert_eq!(report.ask_to_first_word_ms, [Some(0)]);
-    let question = rehearse(&events, &preferences, 60).said[1].utterance.words.split(' ').count();
+    let rehearsal = rehearse(&events, &preferences, 60);
+    let question = rehearsal.said.iter().filter(|it| it.utterance.kind == UtteranceKind::Question);
+    let question: usize = question.map(|it| it.utterance.words.split(' ').count()).sum();
     // The question, then the text again; then "Accepted." until the end is told.
     let quiet_from = (1 + question + 6).max(40) + 1;
     assert_eq!(report.longest_silence_ms, (100 - quiet_from as u64) * 1000);
@@ -240,4 +244,39 @@ fn the_report_can_be_read_by_people_and_by_programs() {
     let json: Value = serde_json::from_str(&report.to_json()).expect("JSON");
     assert_eq!(json["asks_missed"], 0);
     assert_eq!(json["words_per_minute"], 180);
+}
+
+#[test]
+fn an_end_that_waits_for_more_than_one_sentence_is_a_fault_of_the_report() {
+    let events = [
+        (seconds(0), confirmation("rpl_1")),
+        (
+            seconds(1),
+            event_of(
+                "Loom",
+                "b",
+                "session.completed",
+                &json!({ "summary_normal": "All is done." }),
+            ),
+        ),
+        (seconds(2), resolution("rpl_1", "accept", "reply")),
+    ];
+    let preferences = Preferences { sounds: false, ..Preferences::default() };
+    let mut rehearsal = rehearse(&events, &preferences, 180);
+    let report = ListeningReport::of_rehearsal(&events, &rehearsal, 180);
+    assert_eq!(report.late_ends, 0, "it comes between two sentences of the question");
+    // As if a question were told in one piece, and the end after it.
+    let question = &mut rehearsal.said[0];
+    question.utterance.words = "Delete 17 pictures from the folder of July on this old machine of yours. They are gone for good, and \
+                                there is no copy of them anywhere. High risk, and it cannot be undone by anyone."
+        .to_owned();
+    question.ended = seconds(12);
+    let end = rehearsal.said.iter_mut().find(|it| it.utterance.words.contains("All is done."));
+    end.expect("the end").began = seconds(12);
+    let report = ListeningReport::of_rehearsal(&events, &rehearsal, 180);
+    assert_eq!(report.late_ends, 1);
+    assert!(
+        !report.is_good() && report.to_string().contains("sentence: 1, and should be 0"),
+        "{report}"
+    );
 }

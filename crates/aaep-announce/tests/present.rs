@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use aaep::Event;
 use aaep_announce::{
-    Announcer, AnnouncerInput, DeviceReport, ListeningRequest, MAX_UTTERANCE, Order, Pace,
-    Preferences, Profile, UtteranceId, UtteranceKind, rehearse,
+    Announcer, AnnouncerInput, AnnouncerOutcome, DeviceReport, ListeningRequest, MAX_UTTERANCE,
+    Order, Pace, Preferences, Profile, UtteranceId, UtteranceKind, Weight, rehearse,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -54,6 +54,146 @@ fn an_end_one_second_after_the_long_text_of_another_agent_comes_within_a_sentenc
             }
         }
     }
+}
+
+/// The question of Loom, which takes longer than a few sentences.
+fn loom_asks(token: &str) -> Event {
+    let fields = json!({
+        "action": "Publish the report of the year on the public page.",
+        "consequence": "Everyone who reads the page sees it at once. It is sent to 400 subscribers as well. What was \
+                        there before cannot be brought back.",
+        "reply_token": token, "timeout_seconds": 300, "default_decision": "reject", "risk_level": "high",
+        "irreversible": true, "extensions": { "agentvoice": { "tool": "publish" } },
+    });
+    event_of("Loom", "b", "awaiting.confirmation", &fields)
+}
+
+/// The ends of the usual agent: finished, failed, and stopped.
+fn ends() -> [Event; 3] {
+    let failed = json!({ "error_category": "unknown", "summary_normal": "No room left." });
+    let cancelled = json!({ "cancelled_by": "user", "summary_normal": "Not needed any more." });
+    [
+        completed("All 41 tests pass."),
+        event("session.errored", &failed),
+        event("session.cancelled", &cancelled),
+    ]
+}
+
+fn is_end(words: &str) -> bool {
+    ["All 41", "No room", "Not needed"].iter().any(|it| words.contains(it))
+}
+
+#[test]
+fn an_end_in_the_question_of_another_agent_comes_after_the_sentence_being_said() {
+    for profile in Profile::ALL {
+        for end in ends() {
+            for (pace, after) in [(profile.preferences().pace(), 1), (400, 1), (200, 4), (90, 9)] {
+                let events = [(seconds(0), loom_asks("rpl_1")), (seconds(after), end.clone())];
+                let heard = rehearse(&events, &profile.preferences(), pace).said;
+                let at = heard.iter().position(|it| is_end(&it.utterance.words)).expect("the end");
+                let between = heard[..at].iter().filter(|it| it.began > seconds(after));
+                let between: Vec<&str> = between.map(|it| it.utterance.words.as_str()).collect();
+                assert!(between.is_empty(), "{} at {pace}: {between:?}", profile.name());
+                // The question goes on where it was, and says whose it is.
+                let rest: Vec<&str> =
+                    heard[at + 1..].iter().map(|it| it.utterance.words.as_str()).collect();
+                assert!(rest[0].starts_with("Loom goes on"), "{rest:?}");
+                let last = rest.iter().position(|it| it.ends_with("Yes or no?")).expect("its end");
+                assert!(!rest[..=last].concat().contains("Publish the report"), "{rest:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_question_with_an_end_in_its_midst_is_told_to_its_end_only_with_its_last_sentence() {
+    let mut room = Room::quiet();
+    room.ask(1, &loom_asks("rpl_1"));
+    let mut told = Vec::new();
+    room.hear(&completed("All 41 tests pass."));
+    while let Some(utterance) = room.speaking.take() {
+        let is_whole = room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1));
+        assert!(!is_whole || utterance.number.is_none(), "{utterance:?} comes after its end");
+        told.push(utterance.words);
+        room.report(DeviceReport::Began(utterance.id));
+        // A yes in the midst of it does not count.
+        room.report(DeviceReport::Ended(utterance.id));
+    }
+    assert!(told[1].contains("All 41 tests pass."), "{told:?}");
+    assert!(told.last().expect("words").ends_with("Yes or no?"), "{told:?}");
+    assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+}
+
+#[test]
+fn a_question_that_is_interrupted_within_a_sentence_begins_again_and_counts_only_then() {
+    let mut room = Room::quiet();
+    room.ask(1, &loom_asks("rpl_1"));
+    let first = room.id();
+    room.report(DeviceReport::Ended(first));
+    let second = room.id();
+    room.report(DeviceReport::Began(second));
+    // A yes in the midst of it does not count, and is told so at once.
+    room.report(DeviceReport::Chosen(second, 1));
+    assert!(!room.outcomes.iter().any(|it| matches!(it, AnnouncerOutcome::Chosen { .. })));
+    let heard = room.listen();
+    assert!(heard[0].ends_with("Nothing was answered."), "{heard:?}");
+    assert!(heard[1].starts_with("Loom asks: Publish the report"), "{heard:?}");
+    assert!(heard[1].ends_with("Yes or no?"), "{heard:?}");
+    assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+}
+
+#[test]
+fn a_question_that_is_skipped_or_stopped_between_two_sentences_was_not_told_to_its_end() {
+    for request in [ListeningRequest::Skip, ListeningRequest::Hush] {
+        let mut room = Room::quiet();
+        room.ask(1, &loom_asks("rpl_1"));
+        let first = room.id();
+        room.report(DeviceReport::Ended(first));
+        let second = room.id();
+        room.report(DeviceReport::Began(second));
+        room.handle(AnnouncerInput::Request(request));
+        assert_eq!(room.listen(), [""; 0], "the rest is not told");
+        assert!(room.outcomes.contains(&AnnouncerOutcome::Presented(1)));
+        assert!(!room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+    }
+}
+
+#[test]
+fn under_the_fingers_an_end_comes_at_once_and_the_question_comes_back_at_its_place() {
+    for end in ends() {
+        let mut room = Room::by_hand();
+        room.ask(1, &loom_asks("rpl_1"));
+        let question = room.id();
+        room.report(DeviceReport::Began(question));
+        room.hear(&end);
+        let shown = room.speaking.clone().expect("the end");
+        assert!(is_end(&shown.words), "{shown:?}");
+        // Nothing else may take the place of a question that is being read.
+        assert_eq!(shown.weight, Weight::Critical);
+        room.report(DeviceReport::Cut(question));
+        room.report(DeviceReport::Ended(shown.id));
+        let again = room.speaking.clone().expect("the question");
+        assert!(again.is_continued && again.number == Some(1), "{again:?}");
+        assert!(!room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+        room.report(DeviceReport::Ended(again.id));
+        assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
+    }
+}
+
+#[test]
+fn many_ends_do_not_silence_a_question() {
+    let mut room = Room::quiet();
+    room.ask(1, &loom_asks("rpl_1"));
+    for at in 0..12 {
+        let fields = json!({ "summary_normal": format!("Number {at} is done.") });
+        room.hear(&event_of("Weaver", &format!("s{at}"), "session.completed", &fields));
+    }
+    let heard = room.listen();
+    let asked = |it: &&String| it.starts_with("Loom");
+    let longest = heard.split(|it| asked(&it)).map(<[String]>::len).take(3).max();
+    assert_eq!(longest, Some(3), "{heard:?}");
+    assert_eq!(heard.iter().filter(|it| it.contains("is done.")).count(), 12, "{heard:?}");
+    assert!(room.outcomes.contains(&AnnouncerOutcome::PresentedWhole(1)));
 }
 
 #[test]
@@ -234,13 +374,27 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// An end that was not told, and what was told since: other news, and the rest.
+#[derive(Debug)]
+struct UntoldEnd {
+    end: String,
+    news: usize,
+    since: Vec<String>,
+}
+
+impl UntoldEnd {
+    fn new(end: String) -> Self {
+        UntoldEnd { end, news: 0, since: Vec::new() }
+    }
+}
+
 /// A device, the ends that it has not told, and what was said since each became known.
 struct World {
     announcer: Announcer,
     now: Duration,
     speaking: Option<UtteranceId>,
     stopped: Vec<UtteranceId>,
-    untold: Vec<(String, Vec<String>)>,
+    untold: Vec<UntoldEnd>,
     count: usize,
 }
 
@@ -251,23 +405,33 @@ impl World {
             match order {
                 Order::Say(utterance) => {
                     self.speaking = Some(utterance.id);
-                    self.untold.retain(|(end, _)| !utterance.words.contains(end));
-                    // Questions come first, and so do other ends and how questions were settled.
-                    let is_news = matches!(utterance.kind, UtteranceKind::Question | UtteranceKind::Settled | UtteranceKind::Done)
-                            || utterance.words.contains("In fact ")
-                            // What an agent said before it asks is a part of its question.
-                            || utterance.words.contains("says before it asks");
-                    if !is_news {
-                        let since = self.untold.iter_mut().map(|(_, since)| since);
-                        since.for_each(|it| it.push(utterance.words.clone()));
+                    self.untold.retain(|it| !utterance.words.contains(&it.end));
+                    // Other ends come first, and so does how questions were settled.
+                    let is_news =
+                        matches!(utterance.kind, UtteranceKind::Settled | UtteranceKind::Done)
+                            || utterance.words.contains("In fact ");
+                    for waiting in &mut self.untold {
+                        if is_news {
+                            waiting.news += 1;
+                        } else {
+                            waiting.since.push(utterance.words.clone());
+                        }
                     }
                 }
-                Order::Stop => self.stopped.extend(self.speaking.take()),
+                Order::Stop => {
+                    // What was cut off did not hold up anything.
+                    let cut = self.speaking.take();
+                    for waiting in self.untold.iter_mut().filter(|_| cut.is_some()) {
+                        waiting.since.pop();
+                    }
+                    self.stopped.extend(cut);
+                }
                 _ => {}
             }
         }
-        for (end, since) in &self.untold {
-            assert!(since.is_empty(), "{end:?} waits behind {since:?}");
+        // The first sentence of a question that is new, and of another one after each end.
+        for it in &self.untold {
+            assert!(it.since.len() <= 1 + it.news, "{it:?}");
         }
     }
 
@@ -306,16 +470,18 @@ impl World {
                 let is_idle = self.speaking.is_none();
                 if is_idle {
                     let decided = self.announcer.handle(self.now, AnnouncerInput::Event(&event));
+                    let mut is_told = false;
                     for order in decided.orders {
                         if let Order::Say(utterance) = order {
                             self.speaking = Some(utterance.id);
-                            if !utterance.words.contains(&end) {
-                                self.untold.push((end.clone(), Vec::new()));
-                            }
+                            is_told = utterance.words.contains(&end);
                         }
                     }
+                    if !is_told {
+                        self.untold.push(UntoldEnd::new(end));
+                    }
                 } else {
-                    self.untold.push((end, Vec::new()));
+                    self.untold.push(UntoldEnd::new(end));
                     self.handle(AnnouncerInput::Event(&event));
                 }
             }
@@ -361,7 +527,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn an_end_waits_behind_the_sentence_being_said_and_questions_alone(
+    fn an_end_waits_behind_the_sentence_being_said_and_one_more_of_a_new_question_alone(
         steps in prop::collection::vec(step(), 0..150),
         profile in prop::sample::select(Profile::ALL.to_vec()),
     ) {

@@ -5,13 +5,15 @@ mod support;
 
 use std::time::Duration;
 
-use aaep::Event;
+use aaep::{Event, Message, Mode, read};
 use aaep_announce::{
     AnnouncerInput, AnsweredBy, AskEnding, ListeningRequest, Preferences, Profile, UtteranceKind,
-    rehearse,
+    Weight, rehearse,
 };
 use serde_json::json;
-use support::{Room, completed, confirmation, event, resolution, seconds, state, text, tool};
+use support::{
+    Room, completed, confirmation, event, event_of, resolution, seconds, state, text, tool,
+};
 
 /// A session with some of everything.
 fn session() -> Vec<(Duration, Event)> {
@@ -159,4 +161,116 @@ fn what_low_cognitive_load_leaves_out_of_a_reply_can_be_heard() {
     assert_eq!(heard[2], format!("{} For the rest: more.", sentence(3)));
     room.handle(AnnouncerInput::Request(ListeningRequest::More));
     assert_eq!(room.listen(), [sentence(4), sentence(5)]);
+}
+
+/// The events of a recorded session, each with its time since the first one.
+fn capture(name: &str) -> Vec<(Duration, Event)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/captures");
+    let text = std::fs::read_to_string(format!("{folder}/{name}.jsonl")).expect("a capture");
+    let events = text.lines().filter_map(|it| match read(it.as_bytes(), Mode::Tolerant).message {
+        Some(Message::Event(event)) => Some(*event),
+        _ => None,
+    });
+    let mut first = None;
+    events
+        .map(|event| {
+            let at = event.envelope.timestamp.unix_us();
+            let since = at.saturating_sub(*first.get_or_insert(at));
+            (Duration::from_micros(u64::try_from(since).unwrap_or_default()), event)
+        })
+        .collect()
+}
+
+const CAPTURES: [&str; 7] =
+    ["coding", "answer", "permissions", "three", "flood", "crossing", "claim"];
+
+fn heard(name: &str, profile: Profile) -> aaep_announce::Rehearsal {
+    let preferences = profile.preferences();
+    rehearse(&capture(name), &preferences, preferences.words_per_minute)
+}
+
+#[test]
+fn low_cognitive_load_says_less_than_the_default_in_shorter_sentences_and_quiet_less_still() {
+    for name in CAPTURES {
+        let [usual, low, quiet] =
+            [Profile::ScreenReader, Profile::LowCognitiveLoad, Profile::Quiet].map(|profile| {
+                let said = heard(name, profile).said;
+                let words = |it: &str| it.split_whitespace().count();
+                let all: usize = said.iter().map(|it| words(&it.utterance.words)).sum();
+                (all, said.iter().map(|it| words(&it.utterance.words)).max().unwrap_or_default())
+            });
+        assert!(low.0 < usual.0, "{name}: {low:?}, {usual:?}");
+        assert!(quiet.0 < usual.0, "{name}: {quiet:?}, {usual:?}");
+        assert!(low.1 <= usual.1.max(32), "{name}: the longest of {low:?}, {usual:?}");
+    }
+}
+
+#[test]
+fn with_low_cognitive_load_nothing_but_news_is_told_while_a_question_has_no_answer() {
+    for name in CAPTURES {
+        let rehearsal = heard(name, Profile::LowCognitiveLoad);
+        for ask in &rehearsal.asks {
+            let over = ask.over.map_or(Duration::MAX, |(over, _)| over);
+            let since = ask.first_word.unwrap_or(Duration::MAX);
+            for said in rehearsal.said.iter().filter(|it| it.began > since && it.began < over) {
+                let said = &said.utterance;
+                let is_question_or_news = match said.kind {
+                    UtteranceKind::Question | UtteranceKind::Settled | UtteranceKind::Done => true,
+                    _ => said.weight == Weight::Critical || said.words.contains("In fact "),
+                };
+                assert!(is_question_or_news, "{name}: {}", said.words);
+            }
+        }
+    }
+}
+
+#[test]
+fn with_low_cognitive_load_texts_wait_for_the_answer_and_are_told_then() {
+    let mut room =
+        Room::new(Preferences { sounds: false, ..Profile::LowCognitiveLoad.preferences() });
+    room.ask(1, &confirmation("rpl_1"));
+    let said = json!({ "chunk": "The tests are slow.", "position": 0, "complete": true });
+    room.hear(&event_of("Loom", "b", "output.streaming", &said));
+    let heard = room.listen();
+    assert!(!heard.concat().contains("slow"), "{heard:?}");
+    assert!(room.announcer.deadline().is_some_and(|at| at < Duration::from_hours(1)));
+    let done = json!({ "summary_normal": "All is built." });
+    room.hear(&event_of("Spool", "c", "session.completed", &done));
+    assert_eq!(room.listen(), ["Spool: Finished. All is built."], "an end does not wait");
+    room.handle(AnnouncerInput::Over { number: 1, ending: AskEnding::Rejected(AnsweredBy::You) });
+    let heard = room.listen();
+    assert!(heard[0].ends_with("Refused."), "{heard:?}");
+    assert_eq!(heard[1], "Loom: The tests are slow.");
+}
+
+#[test]
+fn with_low_cognitive_load_the_texts_of_two_agents_are_told_one_after_the_other() {
+    let mut room =
+        Room::new(Preferences { sounds: false, ..Profile::LowCognitiveLoad.preferences() });
+    for agent in ["Loom", "Spool"] {
+        let sentence = |at| format!("{agent} says sentence {at}, which is not a very short one. ");
+        let chunk: String = (0..9).map(sentence).collect();
+        let said = json!({ "chunk": chunk, "position": 0, "complete": true });
+        room.hear(&event_of(agent, agent, "output.streaming", &said));
+    }
+    let heard = room.listen();
+    let told: Vec<bool> = heard.iter().map(|it| it.contains("Loom says")).collect();
+    assert!(told.is_sorted_by(|one, next| one >= next), "{heard:?}");
+    assert!(heard.iter().any(|it| it.ends_with("For the rest: more.")), "{heard:?}");
+}
+
+#[test]
+fn quiet_tells_what_needs_the_person_what_failed_and_what_finished_of_every_capture() {
+    for name in CAPTURES {
+        for said in heard(name, Profile::Quiet).said.into_iter().map(|it| it.utterance) {
+            let is_wanted = match said.kind {
+                UtteranceKind::Question | UtteranceKind::Done | UtteranceKind::Settled => true,
+                UtteranceKind::Error | UtteranceKind::Notice => {
+                    said.weight == Weight::Critical || said.words.contains("In fact ")
+                }
+                _ => false,
+            };
+            assert!(is_wanted, "{name}: {}", said.words);
+        }
+    }
 }

@@ -20,7 +20,7 @@ fn loom_says(words: &str) -> aaep::Event {
 
 #[test]
 fn a_confirmation_says_what_is_asked_first_and_keeps_what_matters() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(1, &confirmation("rpl_1"));
     let utterance = room.speaking.clone().expect("the question");
     assert_eq!(
@@ -56,7 +56,7 @@ fn no_is_offered_whatever_the_agent_allows() {
 
 #[test]
 fn code_in_a_confirmation_is_read_and_not_counted() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     let asked = event(
         "awaiting.confirmation",
         &json!({
@@ -72,7 +72,7 @@ fn code_in_a_confirmation_is_read_and_not_counted() {
 
 #[test]
 fn however_long_an_action_is_it_is_told_whole_and_so_is_the_risk() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     let (action, consequence) = ("Delete everything. ".repeat(800), "All is gone. ".repeat(1000));
     let asked = json!({
         "action": action, "consequence": consequence, "reply_token": "rpl_1", "timeout_seconds": 60,
@@ -100,7 +100,7 @@ fn in_a_long_question_the_risk_comes_before_what_is_long() {
         "action": "Empty the folder.", "consequence": consequence, "reply_token": "rpl_1",
         "timeout_seconds": 60, "default_decision": "reject", "risk_level": "high", "irreversible": true,
     });
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(1, &event("awaiting.confirmation", &asked));
     let begin =
         "Weaver asks: Empty the folder. High risk. It cannot be undone. Everything that was";
@@ -124,7 +124,7 @@ fn lines_have_a_long_question_whole() {
 #[test]
 fn clarifications_offer_what_they_take() {
     let ask = |fields: serde_json::Value| {
-        let mut room = Room::quiet();
+        let mut room = Room::by_hand();
         let mut all =
             json!({ "question": "Which one?", "reply_token": "rpl_1", "timeout_seconds": 90 });
         for (key, value) in fields.as_object().expect("an object") {
@@ -160,7 +160,7 @@ fn clarifications_offer_what_they_take() {
 
 #[test]
 fn a_question_that_cannot_be_answered_here_is_told_without_choices() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     let asked = confirmation("rpl_1");
     room.handle(AnnouncerInput::Asked(Asked {
         number: 1,
@@ -192,8 +192,11 @@ fn a_question_cuts_off_what_is_being_said_and_that_is_said_again_whole() {
     room.report(DeviceReport::Cut(story));
     room.report(DeviceReport::Began(question));
     room.report(DeviceReport::Ended(question));
-    assert_eq!(room.words(), "Loom: A long story about nothing. It goes on.");
     assert_ne!(room.id(), story, "an id is never used twice");
+    assert_eq!(
+        room.listen().last().expect("words"),
+        "Loom: A long story about nothing. It goes on."
+    );
 }
 
 #[test]
@@ -292,7 +295,7 @@ fn nothing_can_be_chosen_of_a_question_that_is_over() {
 
 #[test]
 fn the_values_of_choices_come_back_exactly() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     let asked = event(
         "awaiting.clarification",
         &json!({
@@ -413,7 +416,7 @@ fn the_person_is_warned_before_time_is_over() {
 
 #[test]
 fn a_question_says_how_much_time_is_left_when_it_is_told() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(1, &confirmation("rpl_1"));
     room.ask(2, &confirmation("rpl_2"));
     room.now = seconds(100);
@@ -424,7 +427,7 @@ fn a_question_says_how_much_time_is_left_when_it_is_told() {
 
 #[test]
 fn the_caller_learns_when_a_question_begins_and_when_it_was_told() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(3, &confirmation("rpl_1"));
     let id = room.id();
     assert_eq!(room.report(DeviceReport::Began(id)).outcomes, [AnnouncerOutcome::Presenting(3)]);
@@ -473,11 +476,11 @@ fn what_came_of_a_question_is_never_taken_for_the_next_one() {
     ] {
         let heard = heard_after_the_next_question("Delete A.", &came);
         assert!(heard.iter().any(|it| it.contains("Delete B.")), "{heard:?}");
-        assert_eq!(heard.last().map(String::as_str), Some(told));
+        assert!(heard.iter().any(|it| it == told), "{heard:?}");
     }
     let long = "Delete everything and more. ".repeat(20);
     let heard = heard_after_the_next_question(&long, &accepted);
-    assert_eq!(heard.last().map(String::as_str), Some("Question 1: Accepted."));
+    assert!(heard.iter().any(|it| it == "Question 1: Accepted."), "{heard:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use aaep::Event;
-use aaep_announce::{AnnouncerOutcome, DeviceReport, Preferences, rehearse};
+use aaep_announce::{Announcer, AnnouncerOutcome, DeviceReport, Preferences, Profile, rehearse};
 use serde_json::json;
 use support::{Room, event_of, seconds};
 
@@ -114,4 +114,52 @@ fn a_question_that_is_nearly_told_is_told_to_its_end() {
     room.now += seconds(60);
     room.ask(2, &push());
     assert_eq!(room.id(), id);
+}
+
+#[test]
+fn on_every_profile_a_voice_names_both_agents_and_actions_within_sixteen_words() {
+    for profile in Profile::ALL {
+        let preferences = Preferences { sounds: false, ..profile.preferences() };
+        let pace = preferences.words_per_minute;
+        // Five seconds at 180 words per minute; who listens more slowly needs longer for as many words.
+        let within = Duration::from_millis(16 * 60_000 / pace.min(180));
+        for later in [Duration::ZERO, Duration::from_millis(900)] {
+            let events = [(seconds(0), photos()), (later, push())];
+            let heard = rehearse(&events, &preferences, pace).said;
+            let overview =
+                heard.iter().position(|it| it.utterance.words.contains("Two questions wait."));
+            let overview = overview.unwrap_or_else(|| panic!("{}: {heard:?}", profile.name()));
+            for words in ["Loom", "Push to the main branch.", "Weaver", "Sort the photos by date."]
+            {
+                let found = heard[overview..].iter().find(|it| it.utterance.words.contains(words));
+                let late = found.expect(words).began.saturating_sub(later);
+                assert!(late <= within, "{} {words}: {late:?}", profile.name());
+            }
+            let risky = heard.iter().position(|it| it.utterance.words.starts_with("Loom asks"));
+            let other = heard.iter().rposition(|it| it.utterance.words.starts_with("Weaver asks"));
+            assert!(risky < other, "{}: the riskiest first: {heard:?}", profile.name());
+        }
+    }
+}
+
+#[test]
+fn under_the_fingers_several_questions_are_named_first_and_lines_have_them_in_order() {
+    let mut room = Room::by_hand();
+    room.ask(1, &photos());
+    room.ask(2, &push());
+    let heard = room.listen();
+    let overview = "Two questions wait. Question 2, Loom: Push to the main branch. Question 1, Weaver: Sort the photos \
+                    by date.";
+    assert_eq!(heard[0], overview);
+    assert!(heard[1].starts_with("Loom asks, question 2: Push"), "{heard:?}");
+    assert!(heard[2].starts_with("Weaver asks, question 1: Sort"), "{heard:?}");
+    let mut room = Room::quiet();
+    room.announcer = Announcer::new(Preferences::default()).without_pace();
+    room.ask(1, &photos());
+    room.ask(2, &push());
+    let heard = room.listen();
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    assert!(
+        heard[0].contains("Weaver asks: Sort") && heard[1].contains("Loom asks, question 2: Push")
+    );
 }

@@ -13,7 +13,7 @@ use support::{Room, completed, confirmation, event, text, tool};
 
 #[test]
 fn an_answer_at_the_device_comes_out_once_and_is_the_right_one() {
-    let mut room = Room::quiet();
+    let mut room = Room::by_hand();
     room.ask(4, &confirmation("rpl_1"));
     let id = room.id();
     room.report(DeviceReport::Chosen(id, 1));

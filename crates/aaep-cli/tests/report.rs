@@ -99,7 +99,7 @@ fn cell(name: &str, value: &Value) -> String {
     }
 }
 
-const FIGURES: [(&str, &str); 16] = [
+const FIGURES: [(&str, &str); 17] = [
     ("Words per minute", "words_per_minute"),
     ("Events", "events"),
     ("From the first event to the last", "session_ms"),
@@ -113,7 +113,8 @@ const FIGURES: [(&str, &str); 16] = [
     ("Questions missed", "asks_missed"),
     ("From a question to its first word, at most", "slowest_ask_ms"),
     ("Behind what happened, at most", "furthest_behind_ms"),
-    ("The same for errors and settled questions", "urgent_behind_ms"),
+    ("The same for ends, failures and settled questions", "urgent_behind_ms"),
+    ("Ends told after more than one sentence", "late_ends"),
     ("Said before an end that was known", "said_before_an_end"),
     ("Behind at the end", "behind_at_the_end_ms"),
 ];

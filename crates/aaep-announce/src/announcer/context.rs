@@ -57,6 +57,7 @@ impl Announcer {
         }
         (last.weight, last.rank, last.was_cut) = (Weight::Critical, question.rank, false);
         last.about = UtteranceTopic::Context { number: question.number, has_more };
+        last.is_first = true;
         self.queue.push(last, self.preferences.pace(), self.preferences.behind_seconds);
     }
 

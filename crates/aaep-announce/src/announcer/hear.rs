@@ -372,7 +372,10 @@ impl Announcer {
             self.queue.skip(context);
         }
         self.queue.skip_context(number);
-        self.queue.remove(is_it);
+        self.queue.remove(|it| match &it.about {
+            UtteranceTopic::Overview(numbers) => numbers.contains(&number),
+            _ => is_it(it),
+        });
         if self.current.as_ref().is_some_and(|it| is_it(&it.item)) {
             self.stop(true);
         }

@@ -3,11 +3,12 @@
 //! A question takes long to say. Another agent that asks at the same moment must not go unheard until then.
 
 use std::cmp::Reverse;
-use std::time::Duration;
 
 use super::io::{AnnouncerOutcome, AskNumber};
 use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
+use super::sessions::TrackedSession;
+use super::tell::SHORT_REST;
 use super::{Announcer, CurrentUtterance};
 use crate::english::asks;
 use crate::utterance::{UtteranceKind, Weight};
@@ -17,8 +18,6 @@ use crate::words::cut;
 const MAX_NAMED: usize = 5;
 /// How much of an action is named, in bytes. The question itself has all of it.
 const MAX_ACTION: usize = 100;
-/// If the current question takes no longer than this, it is said to its end first.
-const SHORT_REST: Duration = Duration::from_secs(3);
 
 impl Announcer {
     /// The overview to say now, if at least two questions wait and one of them was not announced at all.
@@ -47,9 +46,14 @@ impl Announcer {
         }
         let words = parts.join(" ");
         let numbers: Vec<AskNumber> = waiting.iter().map(|it| it.number).collect();
+        // Each question is told whole after this.
+        self.queue.restart_questions(|_| true);
+        self.queue.remove(|it| matches!(it.about, UtteranceTopic::Overview(_)));
         for number in &numbers {
             if let Some(question) = self.questions.get_mut(number) {
                 question.is_named = true;
+                let session = self.sessions.get_mut(&question.session_id);
+                session.into_iter().for_each(TrackedSession::name_is_told);
             }
         }
         let mut item =
@@ -77,8 +81,7 @@ impl Announcer {
             }
             _ => false,
         };
-        let rest = current.expected.saturating_sub(self.now.saturating_sub(current.since));
-        rest > SHORT_REST && self.queue.waiting().any(is_unknown)
+        self.rest_of(current) > SHORT_REST && self.queue.waiting().any(is_unknown)
     }
 
     /// The overview has begun: the person knows about these questions from now on.

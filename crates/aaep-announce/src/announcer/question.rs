@@ -126,10 +126,21 @@ impl AnnouncedAsk {
     /// For a long question only the action and the risk are said, and that there is more, unless the device takes no
     /// time.
     pub(super) fn words(&self, now: Duration, takes_no_time: bool) -> String {
-        let brief = self.brief.as_ref().filter(|_| !takes_no_time);
-        let more = if brief.is_some() { own(asks::MORE) } else { String::new() };
-        let asked = brief.map_or(&self.asked, |(brief, _)| brief);
-        sentences(&[asked, &more, &self.time(now), &self.how])
+        let asked = if takes_no_time { self.asked.clone() } else { self.asked_briefly() };
+        sentences(&[&asked, &self.time_and_how(now)])
+    }
+
+    /// What is asked. For a long question only the action and the risk, and that there is more.
+    pub(super) fn asked_briefly(&self) -> String {
+        match &self.brief {
+            Some((brief, _)) => sentences(&[brief, &own(asks::MORE)]),
+            None => sentences(&[&self.asked]),
+        }
+    }
+
+    /// How long the person has, what happens without an answer, and how to answer.
+    pub(super) fn time_and_how(&self, now: Duration) -> String {
+        sentences(&[&self.time(now), &self.how])
     }
 
     /// The part of a long question that is said on request.
@@ -147,8 +158,8 @@ impl AnnouncedAsk {
         sentences(&[&self.asked])
     }
 
-    /// The question again, shortly before its time is over.
-    pub(super) fn warning(&self, now: Duration) -> String {
+    /// The question again, shortly before its time is over, and how to answer.
+    pub(super) fn warning(&self, now: Duration) -> [String; 2] {
         let is_long = self.name.len() > MAX_REMINDER;
         let number = if is_long { own(&asks::question(self.number)) } else { String::new() };
         let name = if is_long { "" } else { self.name.as_str() };
@@ -156,7 +167,7 @@ impl AnnouncedAsk {
             Some(left) => own(&asks::only_left(left)),
             None => String::new(),
         };
-        sentences(&[&left, &number, name, &self.silence, &self.how])
+        [sentences(&[&left, &number, name]), sentences(&[&self.silence, &self.how])]
     }
 
     pub(super) fn remaining(&self, now: Duration) -> Option<Duration> {

@@ -19,6 +19,8 @@ pub const MAX_CRITICAL: usize = 64;
 /// The most open questions; the same limit as in a subscriber.
 pub const MAX_QUESTIONS: usize = 256;
 
+/// After this much news in a row, a question goes on with a sentence.
+const MAX_NEWS_IN_A_ROW: usize = 3;
 /// One text of an agent may take this many times longer than everything else that waits, if no other text waits.
 const TEXT_PATIENCE: u64 = 6;
 /// How many skipped utterances are kept for a person who wants to hear them.
@@ -28,6 +30,7 @@ const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
 /// An utterance that waits to be said.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each changes for itself")]
 pub(super) struct QueuedUtterance {
     /// Stays the same while it waits, is said, and is said again.
     pub(super) serial: u64,
@@ -51,6 +54,10 @@ pub(super) struct QueuedUtterance {
     pub(super) text: u64,
     /// Whether the person asked to hear it again.
     pub(super) is_again: bool,
+    /// How many of its parts were said to their end since it was last begun.
+    pub(super) parts_said: usize,
+    /// Whether the device keeps the place at which it was interrupted.
+    pub(super) keeps_place: bool,
 }
 
 /// What an utterance is about, in addition to its kind.
@@ -143,6 +150,8 @@ impl QueuedUtterance {
             rank: None,
             text: 0,
             is_again: false,
+            parts_said: 0,
+            keeps_place: false,
         }
     }
 
@@ -150,7 +159,7 @@ impl QueuedUtterance {
         self.session_id.as_ref() == Some(session_id)
     }
 
-    fn is_question(&self) -> bool {
+    pub(super) fn is_question(&self) -> bool {
         matches!(
             self.about,
             UtteranceTopic::Question(_)
@@ -159,14 +168,18 @@ impl QueuedUtterance {
         )
     }
 
-    /// Whether only critical utterances and the current sentence come before it.
-    fn is_news(&self) -> bool {
-        self.kind == UtteranceKind::Settled
-            || matches!(self.about, UtteranceTopic::End | UtteranceTopic::Fact)
+    /// Whether only the current sentence, and the first sentence of a new question, come before it.
+    pub(super) fn is_news(&self) -> bool {
+        match self.about {
+            UtteranceTopic::Overview(_) | UtteranceTopic::Feedback => false,
+            UtteranceTopic::End | UtteranceTopic::Fact => true,
+            _ if self.weight == Weight::Critical => !self.is_question(),
+            _ => self.kind == UtteranceKind::Settled,
+        }
     }
 
     /// Whether the person asked for it.
-    fn is_requested(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         matches!(self.about, UtteranceTopic::Requested | UtteranceTopic::Time(_))
     }
 
@@ -197,6 +210,12 @@ pub(super) struct UtteranceQueue {
     /// The session that spoke last.
     reading: Option<HubSessionKey>,
     last_serial: u64,
+    /// Whether news waited while a sentence was said to its end, so that it comes before the next one.
+    is_news_due: bool,
+    /// Whether a sentence of a question came before the news that waits.
+    question_came_first: bool,
+    /// How much news came since the last sentence of a question.
+    news_in_a_row: usize,
     /// Whether the device takes no time, so that everything is announced in the order of arrival.
     pub(super) takes_no_time: bool,
 }
@@ -298,7 +317,8 @@ impl UtteranceQueue {
     /// Puts back an interrupted utterance, before everything of its weight except riskier questions.
     pub(super) fn put_back(&mut self, mut item: QueuedUtterance) {
         self.number(&mut item);
-        item.was_cut = true;
+        // An interrupted question is said again whole.
+        (item.was_cut, item.parts_said) = (true, 0);
         if item.weight == Weight::Critical {
             let is_before = |it: &&QueuedUtterance| it.is_question() && it.rank > item.rank;
             let before = self.critical.iter().take_while(is_before).count();
@@ -309,6 +329,61 @@ impl UtteranceQueue {
         } else {
             self.leave_out(item);
         }
+    }
+
+    /// The next part of an utterance comes before everything else that waits, except news.
+    pub(super) fn put_next_part(&mut self, item: QueuedUtterance) {
+        self.critical.push_front(item);
+    }
+
+    /// Says these questions from their beginning, even if the person heard a part of them.
+    pub(super) fn restart_questions(&mut self, is_it: impl Fn(AskNumber) -> bool) {
+        let questions =
+            self.critical.iter_mut().filter(|it| it.about.question().is_some_and(&is_it));
+        questions.for_each(|it| it.parts_said = 0);
+    }
+
+    /// A sentence was said to its end: news that waited for it comes next.
+    pub(super) fn sentence_ended(&mut self) {
+        self.is_news_due = !self.takes_no_time && self.has_news();
+        self.question_came_first &= self.is_news_due;
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        self.rest.front().is_some_and(QueuedUtterance::is_news)
+            || self.critical.iter().any(QueuedUtterance::is_news)
+    }
+
+    /// Whether news comes next, even before questions. A new question comes first with one sentence, or after one
+    /// piece of news if a sentence of another question came before that.
+    pub(super) fn is_news_due(&self) -> bool {
+        let comes_first = |it: &QueuedUtterance| {
+            let is_new = it.is_question() && it.parts_said == 0 && !it.keeps_place;
+            let has_waited = !self.question_came_first || self.news_in_a_row > 0;
+            it.about == UtteranceTopic::Feedback || is_new && has_waited
+        };
+        self.is_news_due
+            && self.has_news()
+            && self.news_in_a_row < MAX_NEWS_IN_A_ROW
+            && !self.critical.front().is_some_and(comes_first)
+    }
+
+    /// A sentence of a question begins.
+    pub(super) fn question_begins(&mut self) {
+        (self.question_came_first, self.news_in_a_row) = (self.has_news(), 0);
+    }
+
+    fn pop_news(&mut self) -> Option<QueuedUtterance> {
+        self.news_in_a_row += 1;
+        match self.critical.iter().position(QueuedUtterance::is_news) {
+            Some(at) => self.critical.remove(at),
+            None => self.rest.pop_front_if(|it| it.is_news()),
+        }
+    }
+
+    /// The serial number of the newest utterance.
+    pub(super) fn last_serial(&self) -> u64 {
+        self.last_serial
     }
 
     fn number(&mut self, item: &mut QueuedUtterance) {
@@ -461,24 +536,33 @@ impl UtteranceQueue {
         self.skip(item);
     }
 
-    /// Takes the next utterance, if it may be said now.
+    /// Takes the next utterance, if it may be said now. With `waits_for_answer`, nothing is said about what was left out.
     pub(super) fn pop(
         &mut self,
         now: Duration,
+        waits_for_answer: bool,
         is_due: impl Fn(&QueuedUtterance) -> bool,
     ) -> Option<QueuedUtterance> {
+        if self.is_news_due() {
+            return self.pop_news();
+        }
         if let Some(item) = self.critical.pop_front() {
+            if !item.is_news() {
+                self.question_begins();
+            }
             return Some(item);
         }
         let is_news = self.rest.front().is_some_and(QueuedUtterance::is_news);
         let is_told = |at: Duration| now.saturating_sub(at) < LEFT_OUT_PAUSE;
-        if !is_news && !self.left_out_told.is_some_and(is_told) {
+        if !(is_news || waits_for_answer || self.left_out_told.is_some_and(is_told)) {
             let notice = self.tell_left_out(now);
             if notice.is_some() {
                 return notice;
             }
         }
-        let Some(at) = self.rest.iter().position(is_due) else { return self.tell_left_out(now) };
+        let Some(at) = self.rest.iter().position(is_due) else {
+            return if waits_for_answer { None } else { self.tell_left_out(now) };
+        };
         let next = self.rest.remove(at);
         if let Some(item) = next.as_ref().filter(|it| it.kind == UtteranceKind::Reply) {
             self.reading.clone_from(&item.session_id);
@@ -496,15 +580,23 @@ impl UtteranceQueue {
     }
 
     /// Whether a waiting utterance interrupts this one. Critical ones interrupt others, and a riskier question
-    /// interrupts a question that has not begun.
-    pub(super) fn overtakes(&self, item: &QueuedUtterance, has_begun: bool) -> bool {
+    /// interrupts a question that has not begun. News is interrupted only by what came after it began, because it was
+    /// its turn before the rest of a question.
+    pub(super) fn overtakes(
+        &self,
+        item: &QueuedUtterance,
+        has_begun: bool,
+        last_serial: u64,
+    ) -> bool {
         if self.takes_no_time {
             return false;
         }
         if item.weight < Weight::Critical {
-            return !self.critical.is_empty();
+            let is_after = |it: &QueuedUtterance| !item.is_news() || it.serial > last_serial;
+            return self.critical.iter().any(is_after);
         }
         let is_riskier = |it: &QueuedUtterance| it.is_question() && it.rank > item.rank;
+        let has_begun = has_begun || item.parts_said > 0;
         item.is_question() && !has_begun && self.critical.front().is_some_and(is_riskier)
     }
 

@@ -50,7 +50,8 @@ pub struct KnownAgent {
     pub agent_id: String,
     /// The name of the agent. Several agents can have the same one.
     pub name: String,
-    /// The label of the agent: its name, with a number if several have the same name.
+    /// The label of the agent: its name, with a number if another session had the same name before. It stays as long as
+    /// the session lives.
     pub label: String,
     /// Whether the session has not ended.
     pub is_live: bool,
@@ -64,10 +65,10 @@ pub(super) struct TrackedSession {
     agent_id: String,
     /// Its number among the sessions with this name.
     ordinal: u32,
-    /// Whether another session had the same name at the same time.
-    has_namesake: bool,
     /// Whether the name includes the project.
     has_project: bool,
+    /// Whether the person has heard its name, which then stays.
+    is_named: bool,
     is_live: bool,
     last_heard: Duration,
     outputs: VecDeque<StreamedOutput>,
@@ -124,21 +125,16 @@ impl TrackedSessions {
         id: &HubSessionKey,
         event: &Event,
     ) -> &mut TrackedSession {
-        let is_known = self.known.get(id).map(|it| it.has_project);
+        let is_known = self.known.get(id).map(|it| it.has_project || it.is_named);
         let has_project = project(event).is_some();
-        // A subscriber that joined late may learn the project of an agent only later.
+        // A subscriber that joined late may learn the project of an agent only later. A name that was told stays.
         if is_known.is_none() || is_known == Some(false) && has_project {
             let known = self.known.remove(id);
             self.make_room();
             let name = agent_name(event);
             let ordinal = self.free_ordinal(now, &name);
-            let namesakes =
-                self.known.values_mut().filter(|it| it.name.eq_ignore_ascii_case(&name));
-            if ordinal > 1 {
-                namesakes.for_each(|it| it.has_namesake = true);
-            }
             let mut session = known.unwrap_or_else(|| TrackedSession::new(String::new(), 1));
-            (session.name, session.ordinal, session.has_namesake) = (name, ordinal, false);
+            (session.name, session.ordinal) = (name, ordinal);
             session.has_project = has_project;
             let agent_id = cut(&event.envelope.producer.agent_id, MAX_AGENT_ID);
             agent_id.clone_into(&mut session.agent_id);
@@ -271,8 +267,8 @@ impl TrackedSession {
             name,
             agent_id: String::new(),
             ordinal,
-            has_namesake: false,
             has_project: false,
+            is_named: false,
             is_live: true,
             last_heard: Duration::ZERO,
             outputs: VecDeque::new(),
@@ -287,13 +283,18 @@ impl TrackedSession {
         }
     }
 
-    /// The name, with a number if several sessions have the same name.
+    /// The name, with a number if another session had the same name before.
     pub(super) fn label(&self) -> String {
         match self.ordinal {
             _ if self.name.is_empty() => String::new(),
-            1 if !self.has_namesake => self.name.clone(),
+            1 => self.name.clone(),
             ordinal => numbered(&self.name, ordinal),
         }
+    }
+
+    /// The person hears its label now.
+    pub(super) fn name_is_told(&mut self) {
+        self.is_named = true;
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -7,9 +7,13 @@ use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
 use super::{Announcer, CurrentUtterance, DeviceHealth};
 use crate::english::{asks, at, listening};
-use crate::utterance::{DeviceReport, Earcon, Order, Utterance, UtteranceId, UtteranceKind};
+use crate::utterance::{
+    DeviceReport, Earcon, Order, Utterance, UtteranceId, UtteranceKind, Weight,
+};
 use crate::words::{own, own_language, parts, spoken, without_own_marks};
 
+/// If what is being said takes no longer than this, it is said to its end first.
+pub(super) const SHORT_REST: Duration = Duration::from_secs(3);
 /// How often an utterance is given to a device that interrupts it without an order.
 const MAX_TRIES: u8 = 3;
 /// The most stopped utterances whose report is awaited.
@@ -29,8 +33,10 @@ impl Announcer {
         }
         match &self.current {
             None => {}
+            Some(current) if self.makes_way_for_news(current) => self.stop_for_news(),
+            Some(current) if self.is_nearly_told(current) => return,
             Some(current)
-                if self.queue.overtakes(&current.item, current.has_begun)
+                if self.queue.overtakes(&current.item, current.has_begun, current.last_serial)
                     || self.makes_way_for_overview(current) =>
             {
                 self.stop(false);
@@ -38,12 +44,17 @@ impl Announcer {
             Some(_) => return,
         }
         while self.current.is_none() {
-            if let Some(overview) = self.overview() {
+            if !self.queue.is_news_due()
+                && let Some(overview) = self.overview()
+            {
+                self.queue.question_begins();
                 self.give_to_device(overview);
                 continue;
             }
             let mut queue = std::mem::take(&mut self.queue);
-            let next = queue.pop(self.now, |it| self.due_at(it) <= self.now);
+            let waits = self.waits_for_answer();
+            let next =
+                queue.pop(self.now, waits, |it| self.due_at(it).is_some_and(|at| at <= self.now));
             self.queue = queue;
             match next {
                 Some(item) => self.give_to_device(item),
@@ -52,21 +63,39 @@ impl Announcer {
         }
     }
 
-    /// The earliest time at which an utterance may be said. Only progress has to wait.
-    pub(super) fn due_at(&self, item: &QueuedUtterance) -> Duration {
+    /// Whether only news, questions and what the person asked for is said now.
+    fn waits_for_answer(&self) -> bool {
+        self.preferences.one_thing_at_a_time
+            && !self.queue.takes_no_time
+            && self.questions.values().any(|it| !it.is_answered)
+    }
+
+    /// The earliest time at which an utterance may be said, or `None` until a question is answered. Otherwise only
+    /// progress has to wait.
+    pub(super) fn due_at(&self, item: &QueuedUtterance) -> Option<Duration> {
+        let is_wanted = item.weight == Weight::Critical
+            || item.is_news()
+            || item.is_requested()
+            || item.is_again
+            || item.kind == UtteranceKind::Notice
+            || item.about.question().is_some();
+        if !is_wanted && self.waits_for_answer() {
+            return None;
+        }
         if item.kind != UtteranceKind::Progress {
-            return Duration::ZERO;
+            return Some(Duration::ZERO);
         }
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let told = session.and_then(|it| it.progress_told);
         let pause = Duration::from_secs(self.preferences.progress_seconds);
-        told.map_or(Duration::ZERO, |told| told.saturating_add(pause))
+        Some(told.map_or(Duration::ZERO, |told| told.saturating_add(pause)))
     }
 
     fn give_to_device(&mut self, mut item: QueuedUtterance) {
         self.name_ask(&mut item);
-        let Some((words, choices)) = self.words_of(&item) else { return };
-        let words = self.with_agent_name(&item, words);
+        let Some((mut pieces, choices)) = self.parts_of(&item) else { return };
+        let words_after = pieces.split_off(pieces.len().min(item.parts_said + 1)).join(" ");
+        let words = self.with_agent_name(&item, pieces.pop().unwrap_or_default());
         // Words about listening are ours, except for quotations in them.
         let is_ours = matches!(item.kind, UtteranceKind::Settled | UtteranceKind::Notice);
         let language =
@@ -74,13 +103,18 @@ impl Announcer {
         let (parts, words) = (parts(&words, language.as_ref()), without_own_marks(&words));
         let id = self.new_id();
         self.said.begin(&item);
+        self.telling = item.about.question();
         let number = match item.about {
             UtteranceTopic::Question(number) | UtteranceTopic::Warning(number) => Some(number),
             _ => None,
         };
+        let is_last_part = words_after.is_empty();
         if let Some(number) = number {
-            self.remember_id(number, id, matches!(item.about, UtteranceTopic::Question(_)));
+            let is_whole = is_last_part && matches!(item.about, UtteranceTopic::Question(_));
+            self.remember_id(number, id, is_whole);
         }
+        let is_continued = item.parts_said > 0 || item.keeps_place;
+        item.keeps_place = false;
         if item.about == UtteranceTopic::LeftOut {
             self.events_left_out = 0;
         }
@@ -96,28 +130,60 @@ impl Announcer {
             UtteranceKind::Done => Some(Earcon::Done),
             _ => None,
         };
-        if let Some(sound) = sound.filter(|_| self.preferences.sounds && item.is_first) {
+        if let Some(sound) =
+            sound.filter(|_| self.preferences.sounds && item.is_first && !is_continued)
+        {
             self.decided.orders.push(Order::Sound(sound));
         }
         let heard = if item.kind.is_exact() { spoken(&words) } else { words.clone() };
-        let count = heard.split_whitespace().count() as u64;
-        let seconds = Duration::from_secs(count * 60 / self.preferences.pace());
+        let seconds = self.time_for(&heard);
         let patience = seconds.saturating_mul(PATIENCE_FACTOR).saturating_add(PATIENCE);
+        // A person who reads a question by hand keeps it under their fingers, except for news.
+        let is_above_question =
+            item.is_news() && self.context_on_request && !self.questions.is_empty();
         self.decided.orders.push(Order::Say(Utterance {
             id,
             kind: item.kind,
-            weight: item.weight,
+            weight: if is_above_question { Weight::Critical } else { item.weight },
             words,
             language: item.text_language.language.clone(),
             parts,
             is_right_to_left: item.text_language.is_right_to_left,
             choices,
             number,
+            is_continued,
         }));
-        let since = self.now;
-        let (has_begun, expected, is_unwanted) = (false, seconds, false);
-        self.current =
-            Some(CurrentUtterance { id, item, since, has_begun, expected, patience, is_unwanted });
+        self.current = Some(CurrentUtterance {
+            id,
+            item,
+            since: self.now,
+            has_begun: false,
+            expected: seconds.saturating_add(self.time_for(&words_after)),
+            patience,
+            is_last_part,
+            last_serial: self.queue.last_serial(),
+            is_unwanted: false,
+        });
+    }
+
+    /// Whether the current utterance is news that a voice has nearly said.
+    fn is_nearly_told(&self, current: &CurrentUtterance) -> bool {
+        !self.context_on_request
+            && current.has_begun
+            && current.item.is_news()
+            && current.item.weight < Weight::Critical
+            && self.rest_of(current) <= SHORT_REST
+    }
+
+    /// How long the rest of the current utterance takes, with the parts that follow.
+    pub(super) fn rest_of(&self, current: &CurrentUtterance) -> Duration {
+        current.expected.saturating_sub(self.now.saturating_sub(current.since))
+    }
+
+    /// How long the person takes to hear these words.
+    fn time_for(&self, words: &str) -> Duration {
+        let count = words.split_whitespace().count() as u64;
+        Duration::from_secs(count * 60 / self.preferences.pace())
     }
 
     /// Names the question that an utterance refers to, if another question was asked meanwhile.
@@ -145,35 +211,6 @@ impl Announcer {
         }
     }
 
-    /// The current words and choices of an utterance, or `None` if it is outdated.
-    fn words_of(&self, item: &QueuedUtterance) -> Option<(String, Vec<crate::Choice>)> {
-        let is_many = self.may_be_several();
-        let question = |number: &AskNumber| self.questions.get(number).filter(|it| !it.is_answered);
-        match &item.about {
-            UtteranceTopic::Question(number) => {
-                let question = question(number)?;
-                if self.is_past {
-                    return Some((question.past(), Vec::new()));
-                }
-                Some((question.words(self.now, self.queue.takes_no_time), question.choices()))
-            }
-            UtteranceTopic::Warning(number) => {
-                let question = question(number)?;
-                Some((question.warning(self.now), question.choices()))
-            }
-            UtteranceTopic::Context { number, .. } => {
-                question(number)?;
-                Some((item.words.clone(), Vec::new()))
-            }
-            UtteranceTopic::Time(number) => {
-                let number_of = if is_many { asks::about(*number) } else { String::new() };
-                let said = question(number)?.time_now(self.now, &item.words);
-                Some((format!("{number_of} {said}").trim_start().to_owned(), Vec::new()))
-            }
-            _ => Some((item.words.clone(), Vec::new())),
-        }
-    }
-
     /// Puts the name of the agent before the words, if another agent spoke before, or if it is a question.
     fn with_agent_name(&mut self, item: &QueuedUtterance, words: String) -> String {
         let Some(session_id) = &item.session_id else { return words };
@@ -187,6 +224,12 @@ impl Announcer {
             _ => None,
         };
         let number = number.filter(|_| !self.is_past && self.may_be_several());
+        let begins_like_a_name = self.sessions.begin_like_a_name(&plain);
+        let is_continued = item.parts_said > 0 || !item.is_first;
+        let is_next_part = item.about.question().is_some_and(|it| self.telling == Some(it));
+        if is_continued && is_next_part && hub.is_none() && !begins_like_a_name {
+            return words;
+        }
         let who = match (hub, label.as_str()) {
             (None, "") => {
                 let number = number.map(|it| own(&asks::about(it)));
@@ -199,13 +242,19 @@ impl Announcer {
         let is_other = who != label || self.speaker.as_ref() != Some(&speaker);
         let is_question = item.kind == UtteranceKind::Question;
         let is_context = matches!(item.about, UtteranceTopic::Context { .. });
-        let must = is_question || is_context || self.sessions.begin_like_a_name(&plain);
+        let must = is_question || is_context || begins_like_a_name;
         if !(must || self.preferences.names && is_other) {
             return words;
         }
         self.named_hub = Some(session_id.hub);
         self.speaker = Some(speaker);
+        if let Some(session) = self.sessions.get_mut(session_id) {
+            session.name_is_told();
+        }
         let who = match (&item.about, is_question && !label.is_empty(), self.is_past) {
+            (UtteranceTopic::Context { .. }, ..) | (_, true, false) if is_continued => {
+                asks::goes_on(&who, number)
+            }
             (UtteranceTopic::Context { has_more, .. }, ..) => {
                 asks::says_before_it_asks(&who, *has_more)
             }
@@ -217,7 +266,7 @@ impl Announcer {
     }
 
     /// Whether several questions are open, or may soon be, because several agents are active.
-    fn may_be_several(&self) -> bool {
+    pub(super) fn may_be_several(&self) -> bool {
         self.questions.len() > 1 || self.sessions.live().nth(1).is_some()
     }
 
@@ -225,6 +274,9 @@ impl Announcer {
     pub(super) fn stop(&mut self, is_unwanted: bool) {
         let Some(mut current) = self.current.take() else { return };
         self.decided.orders.push(Order::Stop);
+        if is_unwanted {
+            self.queue.sentence_ended();
+        }
         current.is_unwanted = is_unwanted;
         self.stopping.push(current);
         if self.stopping.len() > MAX_STOPPING {
@@ -286,6 +338,9 @@ impl Announcer {
     fn ended(&mut self, id: UtteranceId) {
         // A device without a pace may report only the end.
         self.began(id);
+        if self.current.as_ref().is_some_and(|it| it.id == id && !it.is_last_part) {
+            return self.part_ended();
+        }
         let whole = self.questions.values().find(|it| it.whole_ids.contains(&id));
         if let Some(number) = whole.map(|it| it.number) {
             self.presented(number, PresentationProgress::Whole);
@@ -296,7 +351,9 @@ impl Announcer {
     /// The device has finished the utterance, whether or not the person perceived it to its end.
     fn shown(&mut self, id: UtteranceId) {
         self.began(id);
-        let Some(said) = self.take(id) else { return };
+        let Some(mut said) = self.take(id) else { return };
+        self.queue.sentence_ended();
+        said.item.parts_said = 0;
         if let UtteranceTopic::Question(number) | UtteranceTopic::Warning(number) = said.item.about
         {
             self.presented(number, PresentationProgress::Left);
@@ -321,13 +378,19 @@ impl Announcer {
         }
         // The device is not to blame for interruptions by questions, however many there are.
         cut.item.tries += u8::from(!is_by_us);
-        if cut.item.tries < MAX_TRIES && !self.is_outdated(&cut.item) {
+        if self.is_outdated(&cut.item) {
+            return;
+        }
+        if cut.item.tries < MAX_TRIES {
             self.queue.put_back(cut.item);
+        } else if cut.item.weight < Weight::Critical {
+            // Not lost: the person can ask for it.
+            self.queue.skip(cut.item);
         }
     }
 
     /// Whether an interrupted utterance need not be said again.
-    fn is_outdated(&self, item: &QueuedUtterance) -> bool {
+    pub(super) fn is_outdated(&self, item: &QueuedUtterance) -> bool {
         let session = item.session_id.as_ref().and_then(|it| self.sessions.get(it));
         let has_ended = session.is_some_and(|it| !it.is_live());
         match (&item.about, item.kind) {
@@ -388,6 +451,7 @@ impl Announcer {
     /// The person answered a question before its end, so it is said again whole.
     pub(super) fn too_soon(&mut self, number: AskNumber, text: &str) {
         self.feedback(text);
+        self.queue.restart_questions(|it| it == number);
         let is_it = |item: &QueuedUtterance| item.about == UtteranceTopic::Question(number);
         let waits = self.queue.waiting().any(is_it)
             || self.stopping.iter().any(|it| is_it(&it.item) && !it.is_unwanted);

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::Announcer;
 use super::io::{AnnouncerOutcome, AskNumber, ListeningRequest};
+use super::parts::exact_parts;
 use super::phrase::{AnnouncedPhrase, FieldWording};
 use super::question::AnnouncedAsk;
 use super::queue::{QueuedUtterance, UtteranceTopic};
@@ -91,13 +92,22 @@ impl Announcer {
         };
         if let Some(question) = self.questions.values_mut().find(is_untold) {
             question.is_rest_told = true;
-            let rest = question.rest().unwrap_or_default().to_owned();
-            let mut item =
-                QueuedUtterance::new(UtteranceKind::Question, Weight::Normal, rest, self.now);
-            item.session_id = Some(question.session_id.clone());
-            item.text_language = question.text_language.clone();
-            item.about = UtteranceTopic::Rest(question.number);
-            self.queue.put_back(item);
+            let question = question.clone();
+            let rest = question.rest().unwrap_or_default();
+            let parts = if self.queue.takes_no_time || self.context_on_request {
+                vec![rest.to_owned()]
+            } else {
+                keep_own_marks(exact_parts(rest, super::MAX_UTTERANCE))
+            };
+            for (at, part) in parts.into_iter().enumerate().rev() {
+                let mut item =
+                    QueuedUtterance::new(UtteranceKind::Question, Weight::Normal, part, self.now);
+                item.session_id = Some(question.session_id.clone());
+                item.text_language = question.text_language.clone();
+                item.about = UtteranceTopic::Rest(question.number);
+                item.is_first = at == 0;
+                self.queue.put_back(item);
+            }
         } else if !self.queue.tell_skipped() {
             self.answer(listening::NOTHING_SKIPPED.to_owned());
         }

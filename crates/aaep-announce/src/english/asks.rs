@@ -147,6 +147,14 @@ pub(crate) fn asks(who: &str, number: Option<AskNumber>) -> String {
     }
 }
 
+/// Precedes the rest of a question after something else was said.
+pub(crate) fn goes_on(who: &str, number: Option<AskNumber>) -> String {
+    match number {
+        Some(number) => format!("{who} goes on with question {number}:"),
+        None => format!("{who} goes on:"),
+    }
+}
+
 pub(crate) fn asked(who: &str) -> String {
     format!("{who} asked:")
 }

@@ -46,7 +46,8 @@ pub(crate) const QUESTIONS: &str = "Questions";
 pub(crate) const QUESTIONS_MISSED: &str = "Questions missed";
 pub(crate) const TO_FIRST_WORD: &str = "From a question to its first word, at most";
 pub(crate) const BEHIND: &str = "Behind what happened, at most";
-pub(crate) const CRITICAL_BEHIND: &str = "The same for errors and settled questions";
+pub(crate) const CRITICAL_BEHIND: &str = "The same for ends, failures and settled questions";
+pub(crate) const LATE_ENDS: &str = "Ends told after more than one sentence";
 pub(crate) const SAID_BEFORE_END: &str = "Said before an end that was known";
 pub(crate) const BEHIND_AT_END: &str = "Behind at the end";
 

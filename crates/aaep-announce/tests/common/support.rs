@@ -108,6 +108,13 @@ impl Room {
         }
     }
 
+    /// One without sounds that is read by hand, so that a question is one utterance.
+    pub(crate) fn by_hand() -> Self {
+        let preferences = Preferences { sounds: false, ..Preferences::default() };
+        let announcer = Announcer::new(preferences.clone()).with_context_on_request();
+        Room { announcer, ..Room::new(preferences) }
+    }
+
     /// One without sounds, so that orders are words.
     pub(crate) fn quiet() -> Self {
         Room::new(Preferences { sounds: false, ..Preferences::default() })
@@ -165,11 +172,28 @@ impl Room {
             self.report(DeviceReport::Cut(id));
         }
         while let Some(utterance) = self.speaking.take() {
-            heard.push(utterance.words);
+            match heard.last_mut() {
+                Some(last) if self.is_next_part(&utterance) => {
+                    *last = format!("{last} {}", utterance.words);
+                }
+                _ => heard.push(utterance.words),
+            }
             self.report(DeviceReport::Began(utterance.id));
             self.report(DeviceReport::Ended(utterance.id));
         }
         heard
+    }
+
+    /// Whether this goes on with what was said directly before it.
+    fn is_next_part(&self, utterance: &Utterance) -> bool {
+        let mut said = self.orders.iter().rev().filter_map(|it| match it {
+            Order::Say(said) => Some(said),
+            _ => None,
+        });
+        let is_it = said.next().is_some_and(|it| it.id == utterance.id);
+        is_it
+            && utterance.is_continued
+            && said.next().is_some_and(|it| it.number == utterance.number)
     }
 
     /// What the device is saying.

@@ -91,5 +91,6 @@ pub(crate) fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utteran
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
+        is_continued: false,
     }
 }

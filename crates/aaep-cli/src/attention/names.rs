@@ -22,14 +22,11 @@ pub(super) fn tell_apart(mut waiting: Vec<&mut AttentionEntry>) {
         let sessions: BTreeSet<_> = same_name.map(|it| key(it)).collect();
         let taken: Vec<&String> = labels.iter().map(|(.., label)| label).collect();
         let numbered =
-            (1..=sessions.len() + taken.len()).map(|it_is| format!("{} {it_is}", it.agent));
+            (2..=sessions.len() + taken.len() + 1).map(|it_is| format!("{} {it_is}", it.agent));
         let is_free = |label: &String| !taken.iter().any(|it| is_same(it, label));
-        let label = match sessions.len() {
-            1 => it.agent.clone(),
-            // An agent called by the name alone counts as number 1.
-            _ if is_free(&it.agent) => numbered.clone().find(is_free).unwrap_or_default(),
-            _ => numbered.skip(1).find(is_free).unwrap_or_default(),
-        };
+        // The first one has the name alone, and keeps it.
+        let label = std::iter::once(it.agent.clone()).chain(numbered).find(is_free);
+        let label = label.unwrap_or_else(|| it.agent.clone());
         labels.push((key(it), it.agent.clone(), label));
     }
     for it in waiting {
@@ -69,13 +66,13 @@ mod tests {
             [("sess_a", "Coder", None), ("sess_a", "Coder", None), ("sess_b", "Mail", None)];
         assert_eq!(called(&twice), ["Coder", "Coder", "Mail"], "one session, two asks");
         let two = [("sess_a", "Coder", None), ("sess_b", "coder", None)];
-        assert_eq!(called(&two), ["Coder 1", "coder 2"]);
+        assert_eq!(called(&two), ["Coder", "coder 2"]);
     }
 
     #[test]
     fn what_the_person_heard_counts() {
         let heard = [("sess_a", "Coder", Some("Coder 2")), ("sess_b", "Coder", None)];
-        assert_eq!(called(&heard), ["Coder 2", "Coder 1"]);
+        assert_eq!(called(&heard), ["Coder 2", "Coder"]);
         let first = [("sess_a", "Coder", None), ("sess_b", "Coder", Some("Coder"))];
         assert_eq!(called(&first), ["Coder 2", "Coder"]);
         let alone = [("sess_a", "Coder", Some("Coder 3"))];

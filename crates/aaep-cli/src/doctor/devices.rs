@@ -83,6 +83,7 @@ fn start(settings: &UserSettings, reports: &Sender<TimedReport>) -> Vec<DeviceTr
             is_right_to_left: false,
             choices: Vec::new(),
             number: None,
+            is_continued: false,
         })
     };
     let order =

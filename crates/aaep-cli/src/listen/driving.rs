@@ -61,6 +61,12 @@ fn meant<'a, 't>(agents: &'a [KnownAgent], typed: &'t str) -> AddressedAgent<'a,
     if live.len() < 2 && live.iter().chain(&over).all(is_same) {
         return AddressedAgent::One(first, rest);
     }
+    // The first of several has the name alone.
+    let is_labelled = |it: &&&KnownAgent| named_first(typed, &it.label) == Some(longest);
+    let mut labelled = live.iter().filter(is_labelled);
+    if let (Some(only), None, 2..) = (labelled.next(), labelled.next(), live.len()) {
+        return AddressedAgent::One(only, rest);
+    }
     let several = if live.len() < 2 { live.iter().chain(&over) } else { live.iter().chain(&[]) };
     AddressedAgent::Several(several.map(|it| it.label.as_str()).collect())
 }
@@ -229,7 +235,7 @@ mod tests {
     #[test]
     fn the_longest_name_that_stands_first_is_meant() {
         let agents = [
-            agent("a", "Coder", "Coder 1", true),
+            agent("a", "Coder", "Coder", true),
             agent("b", "Coder", "Coder 2", true),
             agent("c", "Coder in work/shop", "Coder in work/shop", true),
         ];
@@ -239,10 +245,11 @@ mod tests {
         };
         assert_eq!(found("coder 2 run the tests"), Some(("sess_b", "run the tests".to_owned())));
         assert_eq!(found("Coder in work/shop: Stop."), Some(("sess_c", "Stop.".to_owned())));
-        assert_eq!(found(" Coder 1"), Some(("sess_a", String::new())));
+        assert_eq!(found(" Coder"), Some(("sess_a", String::new())));
+        assert_eq!(found("coder run"), Some(("sess_a", "run".to_owned())));
         assert_eq!(
-            meant(&agents, "coder run"),
-            AddressedAgent::Several(vec!["Coder 1", "Coder 2"])
+            meant(&agents, "claude-code run"),
+            AddressedAgent::Several(vec!["Coder", "Coder 2", "Coder in work/shop"])
         );
         assert_eq!(meant(&agents, "Coders run"), AddressedAgent::Nobody);
         assert_eq!(meant(&agents, ""), AddressedAgent::Nobody);

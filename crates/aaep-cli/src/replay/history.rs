@@ -256,6 +256,7 @@ pub(super) fn notice(words: &str) -> Utterance {
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
+        is_continued: false,
     }
 }
 

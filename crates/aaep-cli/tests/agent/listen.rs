@@ -97,11 +97,11 @@ fn agents_of_one_kind_are_called_the_same_in_speech_list_and_attention() {
         assert!(told.contains(&format!("{label} asks{number}: Sort the mail?")), "{told}");
     }
     ear.types("list");
-    for (number, name) in [(1, "Coder 1"), (2, "Coder 2"), (3, "Coder in work/shop")] {
+    for (number, name) in [(1, "Coder"), (2, "Coder 2"), (3, "Coder in work/shop")] {
         ear.hears(&format!("Question {number}, from {name}: "));
     }
     let told = out(&ear.aaep(&["attention"]).output().expect("aaep runs"));
-    for (number, name) in [(2, "Coder 2"), (3, "Coder in work/shop")] {
+    for (number, name) in [(1, "Coder"), (2, "Coder 2"), (3, "Coder in work/shop")] {
         assert!(told.contains(&format!("Question {number}, from {name}: ")), "{told}");
     }
     for (number, asking) in (1..).zip(asking) {

@@ -60,6 +60,24 @@ impl Voice {
         self.connection().shutdown(Shutdown::Both).expect("it was there");
     }
 
+    /// The voice says the question to its end, sentence by sentence, from the one with this number; all that it said
+    /// after that.
+    fn ends_question(&mut self, number: u64) -> String {
+        self.ends(number);
+        let mut all = String::new();
+        loop {
+            let Some((number, said)) = self.spoken.recv_timeout(PATIENCE).expect("it goes on")
+            else {
+                continue;
+            };
+            all.extend([" ", &said]);
+            self.ends(number);
+            if said.ends_with("Yes or no?") {
+                return all;
+            }
+        }
+    }
+
     /// The voice has come to the end.
     fn ends(&mut self, number: u64) {
         let end = format!("702-{number}\r\n702-1\r\n702 END\r\n");
@@ -127,7 +145,7 @@ fn a_yes_in_the_midst_of_the_question_counts_for_nothing_and_the_question_is_tol
     let answered = ear.aaep(&["answer", "1", "yes"]).output().expect("aaep runs");
     assert_eq!(answered.status.code(), Some(1));
     assert!(out(&answered).contains("was not told to you to its end"), "{}", out(&answered));
-    voice.ends(number);
+    voice.ends_question(number);
     let mut answered = None;
     // The end is known when it was taken in, which nobody is told.
     while answered.is_none() {
@@ -161,7 +179,7 @@ fn a_yes_that_was_begun_before_the_end_does_not_count_after_it() {
     let (number, _) = voice.speaks("Delete 240 photos?");
     ear.hears("Answer yes or no: ");
     ear.begins_to_type("1 ye");
-    voice.ends(number);
+    voice.ends_question(number);
     ear.begins_to_type("s\n");
     // On a slow machine not even the beginning may be known by then.
     ear.hears("Nothing was answered.");
@@ -197,7 +215,8 @@ fn the_voice_is_given_all_of_an_ask() {
     let (ear, mut voice) = subscriber();
     let asking =
         ear.ask(&["Pay DE89370400440532013000, ~~do not~~ run __init__", "--risk", "high"]);
-    let (_, said) = voice.speaks("Pay");
+    let (number, said) = voice.speaks("Pay");
+    let said = said + &voice.ends_question(number);
     for words in [
         "Pay D E 8 9, 3 7 0 4, 0 0 4 4, 0 5 3 2, 0 1 3 0, 0 0 comma tilde tilde do not tilde tilde run",
         "run underscore underscore init underscore underscore",

@@ -48,8 +48,7 @@ fn an_end_comes_soon(profile: Profile, pace: f64) {
     let speech = SpeechServer::start(pace, &["en"]);
     let mut desk = Desk::with_profile(&speech, name);
     desk.begin();
-    let tells_replies = !matches!(name, "quiet" | "low-cognitive-load");
-    tell_story(&desk, &speech, tells_replies);
+    tell_story(&desk, &speech, tells_texts(profile));
     let known = speech.spoken().len();
     desk.publish("session.completed", &json!({ "summary_normal": "All 41 tests pass." }));
     // What is being said is said to its end; one more may have been on its way to the voice.
@@ -80,8 +79,21 @@ fn an_end_after_the_long_text_of_another_agent_comes_after_one_sentence_on_every
 
 #[test]
 fn who_says_stop_in_a_long_answer_hears_the_next_end_next() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL.iter().filter(|it| tells_texts(**it)) {
+            scope.spawn(move || stop_in_a_long_answer(*profile));
+        }
+    });
+}
+
+/// Whether texts of agents are told as they come.
+fn tells_texts(profile: Profile) -> bool {
+    !matches!(profile, Profile::Quiet | Profile::LowCognitiveLoad)
+}
+
+fn stop_in_a_long_answer(profile: Profile) {
     let speech = SpeechServer::start(VOICE_OF_200, &["en"]);
-    let mut desk = Desk::with_speech(&speech);
+    let mut desk = Desk::with_profile(&speech, profile.name());
     desk.begin();
     tell_story(&desk, &speech, true);
     desk.types("stop");
@@ -95,12 +107,59 @@ fn who_says_stop_in_a_long_answer_hears_the_next_end_next() {
     assert!(spoken_with(&speech, "Sentence 59").is_none(), "{:?}", speech.spoken());
 }
 
+/// While a question of another agent is told, an end comes after the sentence being said, and the question goes on.
+fn an_end_comes_within_a_question(profile: Profile, pace: f64) {
+    let name = profile.name();
+    let speech = SpeechServer::start(pace, &["en"]);
+    let desk = Desk::with_profile(&speech, name);
+    desk.begin();
+    desk.publish_as("dyer", "session.started", &json!({ "summary_normal": "At work." }));
+    let ask = json!({
+        "reply_token": "rpl_dyer", "action": "Publish the report of the year on the public page.",
+        "consequence": "Everyone who reads the page sees it at once. It is sent to 400 subscribers as well. What was \
+                        there before cannot be brought back.",
+        "timeout_seconds": 600, "default_decision": "reject", "risk_level": "high",
+        "urgency": "critical", "irreversible": true,
+    });
+    desk.publish_as("dyer", "awaiting.confirmation", &ask);
+    wait_until("the question is being told", || spoken_with(&speech, "Publish the report"));
+    wait_until("it is shown", || desk.braille.shown().contains("Publish").then_some(()));
+    let known = speech.spoken().len();
+    desk.publish("session.completed", &json!({ "summary_normal": "All 41 tests pass." }));
+    // Under the fingers it comes without a key, because a question may stay there for long.
+    wait_until("the end is shown", || desk.braille.shown().contains("Finished").then_some(()));
+    let before = begun_before(&speech, known, "All 41 tests pass.");
+    assert!(before <= 1, "{name}: {before} things came before the end: {:?}", speech.spoken());
+    let end = wait_until("the question is told to its end", || spoken_with(&speech, "Yes or no?"));
+    let spoken = speech.spoken();
+    let asked = spoken.iter().filter(|it| it.contains("Publish the report")).count();
+    assert!(asked == 1 && end > known, "{name}: it goes on where it was: {spoken:?}");
+}
+
+#[test]
+fn an_end_in_the_question_of_another_agent_comes_after_one_sentence_on_every_profile() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL {
+            scope.spawn(move || an_end_comes_within_a_question(*profile, VOICE_OF_200));
+        }
+    });
+}
+
 #[test]
 fn of_two_questions_in_one_moment_both_are_named_before_either_is_told_at_length() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL {
+            scope.spawn(move || two_questions_are_named_first(*profile));
+        }
+    });
+}
+
+fn two_questions_are_named_first(profile: Profile) {
+    let name = profile.name();
     let speech = SpeechServer::start(VOICE_OF_400, &["en"]);
-    let desk = Desk::with_speech(&speech);
+    let desk = Desk::with_profile(&speech, name);
     desk.begin();
-    tell_story(&desk, &speech, true);
+    tell_story(&desk, &speech, tells_texts(profile));
     let known = speech.spoken().len();
     let consequence =
         "What is there now is replaced by what was prepared, for everyone who works with it.";
@@ -127,11 +186,13 @@ fn of_two_questions_in_one_moment_both_are_named_before_either_is_told_at_length
         whole.map(|(at, _)| at - known).nth(1).expect("two")
     };
     for words in ["Publish the report.", "Send 31 letters."] {
-        assert!(first(words) < second_whole, "{words:?} in {spoken:?}");
+        assert!(first(words) < second_whole, "{name}: {words:?} in {spoken:?}");
+        // Lines have both in the order in which they came.
+        desk.wait_for_line(words);
     }
     // Nothing of the story comes between them.
-    let between = &spoken[known + 1..=known + second_whole];
-    assert!(!between.iter().any(|it| it.contains("not urgent")), "{spoken:?}");
+    let between = &spoken[(known + 1).min(known + second_whole)..=known + second_whole];
+    assert!(!between.iter().any(|it| it.contains("not urgent")), "{name}: {spoken:?}");
 }
 
 /// The seconds that a sentence says are left, if it does.
@@ -150,8 +211,16 @@ fn told_seconds(words: &str) -> Option<f64> {
 
 #[test]
 fn the_time_that_is_told_is_never_more_than_is_left() {
+    thread::scope(|scope| {
+        for profile in Profile::ALL {
+            scope.spawn(move || the_time_is_right(*profile));
+        }
+    });
+}
+
+fn the_time_is_right(profile: Profile) {
     let speech = SpeechServer::start(VOICE_OF_400, &["en"]);
-    let desk = Desk::with_speech(&speech);
+    let desk = Desk::with_profile(&speech, profile.name());
     desk.begin();
     let ask = json!({
         "reply_token": "rpl_time", "action": "Send 31 letters.", "consequence": "They cannot be called back.",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::codec::Key;
 use super::pages::{BraillePage, pages};
+use crate::announcer::AskNumber;
 use crate::utterance::{self, Choice, DeviceReport, Order, Utterance, UtteranceId, Weight};
 
 /// The most open questions. This is more than a person can keep in mind.
@@ -51,6 +52,7 @@ enum ReadingStage {
 #[derive(Debug)]
 struct DisplayedUtterance {
     id: UtteranceId,
+    number: Option<AskNumber>,
     weight: Weight,
     words: String,
     choices: Vec<Choice>,
@@ -237,6 +239,7 @@ impl BrailleReader {
         self.drop_text(reports);
         let mut item = DisplayedUtterance {
             id: utterance.id,
+            number: utterance.number,
             weight: utterance.weight,
             words,
             choices: utterance.choices,
@@ -248,6 +251,9 @@ impl BrailleReader {
             until: None,
         };
         item.lay_out(self.cells);
+        if utterance.is_continued {
+            self.keep_place(&mut item);
+        }
         if let Some(below) = self.questions.last_mut() {
             cut(below, reports);
         }
@@ -257,6 +263,22 @@ impl BrailleReader {
             self.text = Some(item);
         }
         self.changed();
+    }
+
+    /// Goes on at the window at which something else replaced the question, unless what came before it is different.
+    fn keep_place(&mut self, item: &mut DisplayedUtterance) {
+        let is_it = |it: &DisplayedUtterance| it.number.is_some() && it.number == item.number;
+        let Some(at) = self.questions.iter().position(is_it) else { return };
+        let known = self.questions.remove(at);
+        let texts = |it: &DisplayedUtterance| {
+            it.pages.get(..=known.at).map(|them| them.iter().map(|it| it.text.clone()).collect())
+        };
+        let (before, after): (Option<Vec<String>>, Option<Vec<String>>) =
+            (texts(&known), texts(item));
+        let is_end = known.at + 1 == item.pages.len();
+        if before.is_some() && before == after && !is_end {
+            (item.at, item.is_by_hand) = (known.at, known.is_by_hand);
+        }
     }
 
     /// Whether words that are not critical may be shown now.
@@ -274,6 +296,16 @@ impl BrailleReader {
     fn drop_text(&mut self, reports: &mut Vec<DeviceReport>) {
         if let Some(mut item) = self.text.take() {
             cut(&mut item, reports);
+            self.go_back_to_question();
+        }
+    }
+
+    /// Shows the question again where the person left it, or from its first page if that was at its answers: they have
+    /// to know again what they answer.
+    fn go_back_to_question(&mut self) {
+        if self.questions.last().is_some_and(|it| it.at + 1 < it.pages.len()) {
+            self.changed();
+        } else {
             self.come_back();
         }
     }
@@ -334,7 +366,7 @@ impl BrailleReader {
             self.changed();
         } else if let Some(mut item) = self.text.take() {
             end(&mut item, reports);
-            self.come_back();
+            self.go_back_to_question();
         }
     }
 

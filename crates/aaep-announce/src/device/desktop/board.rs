@@ -165,11 +165,20 @@ impl AccessibleBoard {
         self.current = Some(BoardUtterance { id, weight, region, parts, until: None });
     }
 
-    /// Adds a question. A repeated question gets new nodes, because a person may still be on the old ones.
+    /// Adds a question. A repeated question gets new nodes, because a person may still be on the old ones. The next
+    /// part of a question belongs to the same nodes.
     fn put(&mut self, now: Instant, utterance: &Utterance, region: &LiveRegion) -> bool {
         let is_same = |it: &BoardAsk| {
             it.id == utterance.id || it.number.is_some_and(|_| it.number == utterance.number)
         };
+        if let Some(known) =
+            self.questions.iter_mut().find(|it| utterance.is_continued && is_same(it))
+        {
+            known.id = utterance.id;
+            known.region.words.extend([" ", &region.words]);
+            self.is_changed = true;
+            return true;
+        }
         self.questions.retain(|it| !is_same(it));
         if self.questions.len() >= MAX_OPEN_QUESTIONS {
             return false;

@@ -126,6 +126,7 @@ fn utterance(id: UtteranceId, words: &str) -> Utterance {
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
+        is_continued: false,
     }
 }
 
@@ -362,4 +363,36 @@ fn a_question_whose_time_is_over_was_not_read_until_the_person_reads_on() {
     assert_eq!(played.hears(&cells(CELLS)).reports, [DeviceReport::Began(1)]);
     assert_eq!(played.later(60_000).reports, [DeviceReport::Shown(1)]);
     assert_eq!(played.hears(&on()).reports, [DeviceReport::Ended(1)]);
+}
+
+#[test]
+fn after_news_a_question_comes_back_at_the_window_where_it_was() {
+    let words = "The first window has as many words as this. ".repeat(6);
+    let long = |id, is_continued| Utterance {
+        words: words.clone(),
+        number: Some(7),
+        is_continued,
+        ..question(id)
+    };
+    for is_continued in [true, false] {
+        let mut played = PlayedBraille::question_shown(1);
+        played.take_order(Order::Withdraw(1));
+        played.hears(&done());
+        played.take_order(Order::Say(long(2, false)));
+        played.hears(&[done(), done(), done()].concat());
+        played.hears(&cells(CELLS));
+        let (_, second) = sent(&played.hears(&on()));
+        assert!(second.starts_with("2/"), "{second}");
+        played.hears(&cells(CELLS));
+        let out = played.take_order(Order::Stop);
+        assert_eq!(out.reports, [DeviceReport::Cut(2)]);
+        let news = played.take_order(Order::Say(utterance(3, "Finished.")));
+        assert_eq!(sent(&news).1, "Finished.");
+        played.hears(&cells(CELLS));
+        played.hears(&on());
+        played.hears(&cells(CELLS));
+        let again = sent(&played.take_order(Order::Say(long(4, is_continued)))).1;
+        let first = if is_continued { "2/" } else { "1/" };
+        assert!(again.starts_with(first), "{again}");
+    }
 }

@@ -75,6 +75,7 @@ fn utterance(id: UtteranceId, weight: Weight, words: &str) -> Utterance {
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
+        is_continued: false,
     }
 }
 
@@ -368,4 +369,22 @@ fn each_language_is_announced_for_itself() {
     assert_eq!(said.language_runs()[0].language, None);
     said.parts = vec![part("Weaver asks:", "en"), part("Alles? Yes or no?", "en-GB")];
     assert_eq!(said.language_runs().len(), 1);
+}
+
+#[test]
+fn the_next_sentence_of_a_question_keeps_its_buttons_and_its_label_grows() {
+    let mut played = PlayedBoard::new();
+    played.tell(question(1, 7));
+    played.pass(LOOK * 3);
+    let no = played.button(0, "No");
+    let Order::Say(next) = question(2, 7) else { unreachable!("it is said") };
+    let next = Utterance { is_continued: true, words: "High risk.".to_owned(), ..next };
+    played.tell(Order::Say(next));
+    played.pass(LOOK);
+    assert_eq!(played.board.questions().len(), 1);
+    assert_eq!(played.button(0, "No"), no, "a person may be on it");
+    assert_eq!(played.board.questions()[0].region.words, "Delete 7? High risk.");
+    played.take();
+    played.press(no);
+    assert_eq!(played.take(), [DeviceReport::Chosen(2, 0)]);
 }

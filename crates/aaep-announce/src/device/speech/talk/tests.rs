@@ -77,6 +77,7 @@ fn utterance(id: UtteranceId, weight: Weight) -> Utterance {
         is_right_to_left: false,
         choices: Vec::new(),
         number: None,
+        is_continued: false,
     }
 }
 
