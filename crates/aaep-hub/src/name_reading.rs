@@ -5,7 +5,7 @@
 //! `l` and `i`, accents, punctuation and blanks. Readings are only compared, never shown.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization as _;
@@ -27,6 +27,10 @@ const MAX_CACHED_BYTES: usize = 1024;
 /// The words for kinds of principals with which the hub tells agents apart. See [`told_apart`].
 pub(crate) const PRINCIPAL_KINDS: [&str; 6] =
     ["token", "certificate", "user", "account", "local program", "your own program"];
+
+/// These words in the form in which names are compared.
+static FOLDED_KINDS: LazyLock<Vec<String>> =
+    LazyLock::new(|| PRINCIPAL_KINDS.iter().map(|kind| folded(kind)).collect());
 
 /// What two names have in common if people could take one for the other. It has the same size for every name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,15 +67,17 @@ pub(crate) struct AgentReading {
 impl AgentReading {
     fn of(name: &str) -> Self {
         let folded_name = folded(name);
-        let told = told_part(heard_part(name), MAX_COMPARED_BYTES);
-        let names_a_principal = PRINCIPAL_KINDS.iter().any(|kind| {
-            let kind = folded(kind);
-            folded_name.match_indices(&kind).any(|(at, _)| at > 0)
-        });
+        let heard = told_part(heard_part(name), MAX_COMPARED_BYTES);
+        let told_name = without_project(&heard);
+        let whole = NameReading::of_folded(&folded_name);
+        let told = if told_name == name { whole } else { NameReading::of(told_name) };
+        let names_a_principal = FOLDED_KINDS
+            .iter()
+            .any(|kind| folded_name.match_indices(kind.as_str()).any(|(at, _)| at > 0));
         AgentReading {
-            whole: NameReading::of_folded(&folded_name),
-            told_name: without_project(&told).into(),
-            told: NameReading::of(without_project(&told)),
+            whole,
+            told_name: told_name.into(),
+            told,
             is_deceptive: names_a_principal || name.contains(steers_direction),
         }
     }

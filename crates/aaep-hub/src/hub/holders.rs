@@ -255,17 +255,20 @@ impl NameHolders {
         if names.len() > MAX_NAMES_OF_PRINCIPAL {
             // The limit is at least as large as the number of running sessions, so a name that is not in use is
             // found.
-            let by_reading = &self.by_reading;
-            let is_used = |it: &NameReading| {
-                by_reading.get(it).is_some_and(|holder| is_in_use(&holder.name, principal))
-            };
-            let surplus = names.iter().find(|(_, it)| *it != reading && !is_used(it));
-            if let Some(surplus) = surplus.copied() {
-                names.remove(&surplus);
-                if let Some(holder) = self.by_reading.get_mut(&surplus.1) {
-                    holder.is_released = true;
+            // Those that are in use are used now, so that they are not looked at again for the next name.
+            for _ in 0..names.len() {
+                let oldest = names.iter().find(|(_, it)| *it != reading).copied();
+                let Some(oldest) = oldest else { break };
+                let Some(holder) = self.by_reading.get_mut(&oldest.1) else { break };
+                names.remove(&oldest);
+                if is_in_use(&holder.name, principal) {
+                    holder.used_unix_us = used_unix_us.max(holder.used_unix_us + 1);
+                    names.insert((holder.used_unix_us, oldest.1));
+                    continue;
                 }
-                self.released.insert(surplus);
+                holder.is_released = true;
+                self.released.insert(oldest);
+                break;
             }
         }
     }
