@@ -22,6 +22,10 @@ const TCP: u8 = 6;
 
 /// The length of a request, which is a header and a question.
 const REQUEST_BYTES: u32 = 16 + 56;
+/// The position of the state in an answer, and the state of a socket that only listens. The system finds that one if
+/// there is no connection.
+const STATE_AT: usize = 16 + 1;
+const LISTENS: u8 = 10;
 /// The position of the inode in an answer.
 const INODE_AT: usize = 16 + 68;
 
@@ -48,7 +52,8 @@ impl SocketTable {
         let answer = answer.get(..count)?;
         let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
         let inode = u32::from_ne_bytes(answer.get(INODE_AT..INODE_AT + 4)?.try_into().ok()?);
-        (kind == SOCK_DIAG_BY_FAMILY && inode != 0).then(|| inode.into())
+        let is_connection = answer.get(STATE_AT) != Some(&LISTENS) && inode != 0;
+        (kind == SOCK_DIAG_BY_FAMILY && is_connection).then(|| inode.into())
     }
 }
 
