@@ -61,9 +61,6 @@ pub(crate) struct HistoryEntry {
     pub(crate) author: Author,
     /// The latest timestamp of its session so far.
     pub(crate) latest_us: i64,
-    /// Whether the event is delivered to everyone at once, past filter and rate. True for critical events and
-    /// for the outcome of an ask.
-    pub(crate) is_critical: bool,
     /// How many bytes of memory it is counted as.
     pub(crate) weight: usize,
 }
@@ -93,6 +90,7 @@ pub(crate) struct Unit {
     pub(crate) session: SessionKey,
     pub(crate) event: Arc<Event>,
     pub(crate) kind: UnitKind,
+    /// Whether it is delivered to everyone at once, past filter and rate. A deleted unit stays what it was.
     pub(crate) is_critical: bool,
     /// Whether it is an event of the agent as the agent sent it. Its time is when it happened.
     pub(crate) is_agents_own: bool,
@@ -212,7 +210,7 @@ impl Audience {
                 self.push(unit, entry.order);
             }
         }
-        if entry.is_critical {
+        if entry.event.is_critical() {
             let told = self.substitute(entry);
             self.push(Unit::new(entry, told, UnitKind::Other, self.number_of(entry)), entry.order);
         } else if self.wants(event) {
@@ -536,7 +534,6 @@ impl Unit {
             sequence_number: 0,
             author: Author::Hub,
             latest_us: 0,
-            is_critical: false,
             weight,
         };
         Unit::new(&entry, event, UnitKind::Deleted, None)
@@ -569,7 +566,7 @@ impl Unit {
             session: entry.session,
             event,
             kind,
-            is_critical: entry.is_critical,
+            is_critical: entry.event.is_critical(),
             is_agents_own: entry.author == Author::Agent && is_same,
             latest_us: entry.latest_us,
             stands_for: 1,

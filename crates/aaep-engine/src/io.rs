@@ -68,8 +68,6 @@ pub struct Record {
     pub event: Arc<Event>,
     /// The same event, encoded once.
     pub json: Arc<[u8]>,
-    /// Whether it is critical: sent to everyone at once, past filters and rates.
-    pub is_urgent: bool,
     /// Who made it.
     pub author: Author,
     /// When it was admitted, on the clock of the hub, in microseconds since 1970 began.

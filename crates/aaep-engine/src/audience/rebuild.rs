@@ -164,7 +164,7 @@ impl Audience {
                 }
                 if is_before_ask(&entry.event) {
                     fresh.texts.cut_session(entry.session, self.number);
-                } else if !entry.is_critical && self.wants(&entry.event) {
+                } else if !entry.event.is_critical() && self.wants(&entry.event) {
                     fresh.texts.take(entry, self.number, None);
                 }
             }

@@ -78,7 +78,7 @@ impl Engine {
             told: ask.told.len(),
         });
         self.open_ask(token, ask);
-        self.append(now, session, Arc::clone(event), (Author::Agent, true), out);
+        self.append(now, session, Arc::clone(event), Author::Agent, out);
         self.store_time(now, token, out);
         self.check_answerable(now, token, out);
     }
@@ -324,7 +324,7 @@ impl Engine {
         let change = state_changed(state::AWAITING_INPUT.to_owned(), to, Some(summary));
         let mut event = Event::new(envelope, change);
         Delivery { resolution: Some(notice), ..Delivery::new() }.put_on(&mut event);
-        self.append(now, ask.session, Arc::new(event), (Author::Hub, true), out);
+        self.append(now, ask.session, Arc::new(event), Author::Hub, out);
     }
 
     /// Withdraws an ask, because the agent no longer needs an answer.

@@ -52,7 +52,7 @@ impl Engine {
             }
             // A critical event concerns everyone. Any other concerns only subscribers without held events.
             let others = &audience.subscribers;
-            let others = if entry.is_critical { &others.connected } else { &others.ready };
+            let others = if entry.event.is_critical() { &others.connected } else { &others.ready };
             for subscriber in others {
                 let Some(member) = members.get_mut(*subscriber) else { continue };
                 told.push((

@@ -85,6 +85,6 @@ impl Engine {
         let Ok(admitted) = session.order.admit(&event) else { return };
         self.withdraw_all(now, key, None, out);
         self.close_left_open(now, key, &like, &admitted.left_open, out);
-        self.append(now, key, Arc::new(event), (Author::Hub, true), out);
+        self.append(now, key, Arc::new(event), Author::Hub, out);
     }
 }

@@ -207,11 +207,10 @@ impl Engine {
             }
             _ => event,
         };
-        let is_critical = event.is_critical();
         let event = Arc::new(event);
         match asked {
             Some(token) => self.ask(now, session, &event, &token, out),
-            None => self.append(now, session, event, (Author::Agent, is_critical), out),
+            None => self.append(now, session, event, Author::Agent, out),
         }
     }
 
@@ -221,11 +220,11 @@ impl Engine {
         now: Now,
         key: SessionKey,
         event: Arc<Event>,
-        (author, is_critical): (Author, bool),
+        author: Author,
         out: &mut Vec<Output>,
     ) {
         let json: Arc<[u8]> = json_of(&event).into();
-        let Some(entry) = self.file_event(key, event, &json, (author, is_critical)) else {
+        let Some(entry) = self.file_event(key, event, &json, author) else {
             return;
         };
         let Some(principal) = self.sessions.get(key).map(|it| it.principal) else { return };
@@ -235,7 +234,6 @@ impl Engine {
             tags: entry.tags.clone(),
             event: Arc::clone(&entry.event),
             json,
-            is_urgent: is_critical,
             author,
             unix_us: now.unix_us,
         }));
@@ -252,7 +250,7 @@ impl Engine {
         key: SessionKey,
         event: Arc<Event>,
         json: &[u8],
-        (author, is_critical): (Author, bool),
+        author: Author,
     ) -> Option<HistoryEntry> {
         let weight = weight_of_json(json);
         let session = self.sessions.get_mut(key)?;
@@ -268,7 +266,6 @@ impl Engine {
             sequence_number: session.next_number,
             author,
             latest_us: session.last_us,
-            is_critical,
             weight,
         };
         self.next_order += 1;
@@ -305,7 +302,7 @@ impl Engine {
         let mut envelope = self.own_envelope(now, key, like);
         envelope.urgency = Some(Urgency::Background);
         let change = state_changed(from, state::AWAITING_INPUT, None);
-        self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, false), out);
+        self.append(now, key, Arc::new(Event::new(envelope, change)), Author::Hub, out);
     }
 
     /// Announces something in a session that comes neither from an agent nor from an ask.
@@ -329,7 +326,7 @@ impl Engine {
         // Only critical events may pass a filter and a rate (§5.3.1.1, §5.5.4).
         envelope.urgency = Some(Urgency::Critical);
         let change = state_changed(state.clone(), &state, Some(cut(words)));
-        self.append(now, key, Arc::new(Event::new(envelope, change)), (Author::Hub, true), out);
+        self.append(now, key, Arc::new(Event::new(envelope, change)), Author::Hub, out);
     }
 
     /// Changes a state change to start from the state that subscribers know. The engine may have announced a
@@ -368,13 +365,7 @@ impl Engine {
                 other: Object::new(),
             };
             let envelope = self.envelope_of(now, key, like, &tool.agent_id);
-            self.append(
-                now,
-                key,
-                Arc::new(Event::new(envelope, completed)),
-                (Author::Hub, false),
-                out,
-            );
+            self.append(now, key, Arc::new(Event::new(envelope, completed)), Author::Hub, out);
         }
         for output in &left.outputs {
             let last = OutputStreaming {
@@ -388,7 +379,7 @@ impl Engine {
                 other: Object::new(),
             };
             let envelope = self.envelope_of(now, key, like, &output.agent_id);
-            self.append(now, key, Arc::new(Event::new(envelope, last)), (Author::Hub, false), out);
+            self.append(now, key, Arc::new(Event::new(envelope, last)), Author::Hub, out);
         }
     }
 

@@ -140,8 +140,7 @@ impl Engine {
     }
 
     fn replay(&mut self, now: Now, record: Record, open: &mut BTreeMap<ReplyToken, ReplayedAsk>) {
-        let Record { principal, tags, event, json, is_urgent: is_critical, author, unix_us } =
-            record;
+        let Record { principal, tags, event, json, author, unix_us } = record;
         let key = self.session_of((principal, tags), &event);
         let Some(session) = self.sessions.get_mut(key) else { return };
         session.heard_us = now.monotonic_us;
@@ -172,8 +171,7 @@ impl Engine {
                 }
             }
         }
-        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, (author, is_critical))
-        else {
+        let Some(entry) = self.file_event(key, Arc::clone(&event), &json, author) else {
             return;
         };
         self.count_session(key);

@@ -367,7 +367,8 @@ impl EngineOwner {
     }
 
     fn record_event(&mut self, record: Record) {
-        let Record { principal, event, json, is_urgent, author, unix_us, .. } = record;
+        let Record { principal, event, json, author, unix_us, .. } = record;
+        let is_urgent = event.is_critical();
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;

@@ -233,7 +233,6 @@ fn replayed(event: ReplayedEvent, agents: &SessionOwners, lost: &mut Vec<LostSes
         tags,
         event: Arc::new(*event),
         json: Arc::clone(&stored.json),
-        is_urgent: stored.is_urgent,
         author: if stored.by_hub { Author::Hub } else { Author::Agent },
         unix_us: stored.unix_us,
     })

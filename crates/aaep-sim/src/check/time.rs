@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep::{EventId, SessionId};
+use aaep::{EventId, Payload, SessionId};
 use aaep_engine::{Author, Now, Output, Record};
 
 use super::asks::token_in;
@@ -53,6 +53,8 @@ struct SubscriptionTimes {
     /// Asks that were recorded before this place may be sent late: the subscription began, went on, had
     /// a gap or got other terms since then.
     loose: u64,
+    /// The place at which the subscription last got terms.
+    agreed: u64,
 }
 
 /// Within a session, timestamps do not go back on a subscription (§3.2.5, rulings 7 and 24).
@@ -73,8 +75,8 @@ impl Invariant for TimesInOrder {
 
     fn meaning(&self) -> &'static str {
         "Within a session, a subscription gets no event that is dated before an earlier one, except an event \
-         of the agent that was overtaken, that reached the hub after the hub had made something of its own, or \
-         that asks again; and nothing that the hub makes is dated after now."
+         of the agent that was overtaken, that reached the hub after the hub had made something of its own, \
+         that asks again, or whose text waited until terms number it; and nothing that the hub makes is dated after now."
     }
 
     fn see(&mut self, truth: &WorldTruth, moment: &WorldMoment<'_>) -> Result<(), String> {
@@ -107,6 +109,9 @@ impl TimesInOrder {
                 let times = before.and_then(|before| self.subscriptions.get(&before)).cloned();
                 self.subscriptions.insert(*at, times.unwrap_or_default());
             }
+        }
+        for (at, _) in step.accepted {
+            self.subscriptions.entry(*at).or_default().agreed = step.first_place;
         }
         let accepted = step.accepted.iter().map(|(at, _)| *at);
         for at in step.gaps().chain(accepted).chain(step.changed.map(|(at, _)| at)) {
@@ -197,8 +202,12 @@ impl TimesInOrder {
         let is_again = recorded.is_some() && times.ids.contains(&envelope.event_id);
         let is_late_ask = recorded
             .is_some_and(|(it, _)| it.is_ask && it.place < times.loose && it.at_us < sent.sent_us);
+        // Text that waited for its boundary cannot be merged under terms that number every event.
+        let is_numbered_text = matches!(sent.event.payload, Payload::OutputStreaming(_))
+            && sent.terms.keeps_all()
+            && recorded.is_some_and(|(it, _)| it.place < times.agreed);
         let subscription = &truth.subscriptions[sent.subscription];
-        if !is_again && !is_late_ask && !subscription.is_excused {
+        if !is_again && !is_late_ask && !is_numbered_text && !subscription.is_excused {
             let before = if self.is_agents(&envelope.event_id) {
                 self.latest_before_agents(times, session_id, &dated)
             } else {

@@ -365,7 +365,6 @@ impl EngineSaboteur for TakeRefused {
                 tags: aaep_engine::AgentTags::default(),
                 event: Arc::new((**event).clone()),
                 json: Arc::default(),
-                is_urgent: false,
                 author: Author::Agent,
                 unix_us: 0,
             }));

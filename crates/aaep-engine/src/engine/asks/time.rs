@@ -158,13 +158,7 @@ impl Engine {
         let (session, like) = (ask.session, ask.event.envelope.clone());
         let update = time_left(left_us, ask.time.is_paused());
         let envelope = self.own_envelope(now, session, &like);
-        self.append(
-            now,
-            session,
-            Arc::new(Event::new(envelope, update)),
-            (Author::Hub, false),
-            out,
-        );
+        self.append(now, session, Arc::new(Event::new(envelope, update)), Author::Hub, out);
     }
 
     /// Tells the new deadline of an ask after it changed.
@@ -181,7 +175,7 @@ impl Engine {
         let reply_token = token.clone();
         let deadline = extension::Deadline { reply_token, at, paused, other: Object::new() };
         Delivery { deadline: Some(deadline), ..Delivery::new() }.put_on(&mut event);
-        self.append(now, session, Arc::new(event), (Author::Hub, false), out);
+        self.append(now, session, Arc::new(event), Author::Hub, out);
     }
 }
 

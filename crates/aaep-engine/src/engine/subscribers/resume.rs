@@ -270,7 +270,7 @@ impl Engine {
         // A critical event may have overtaken others, and so may its context.
         let is_critical_from = |order: u64| {
             let mut history = session.into_iter().flat_map(|session| &session.history);
-            history.any(|entry| entry.order >= order && entry.is_critical)
+            history.any(|entry| entry.order >= order && entry.event.is_critical())
         };
         let Some(entry) = entry.filter(|entry| !is_critical_from(entry.order)) else {
             return false;
