@@ -13,6 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "agents",
+            "acp",
             "listen",
             "attention",
             "answer",
