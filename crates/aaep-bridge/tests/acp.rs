@@ -91,12 +91,14 @@ impl Wire {
         self.hear(AcpSide::Agent, &message)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "made where it is passed")]
     fn update(&mut self, update: Value) -> AcpPlan {
         self.agent(json!({ "jsonrpc": "2.0", "method": "session/update",
             "params": { "sessionId": "s-1", "update": update } }))
     }
 
     /// The agent asks whether it may remove the build folder.
+    #[expect(clippy::needless_pass_by_value, reason = "made where it is passed")]
     fn asks(&mut self, id: Value) -> AcpPlan {
         self.agent(permission(&id, &removal(), &plain_options()))
     }
@@ -408,6 +410,27 @@ fn what_is_not_known_exactly_is_never_of_low_risk_and_the_last_call_of_the_id_co
         let words = format!("Run something. It does not say exactly what. It says: “{title}”.");
         assert_eq!(ask.event["action"], words);
         assert_sound(&wire.told);
+    }
+}
+
+#[test]
+fn no_kind_of_an_agent_hides_a_command_or_makes_a_request_mild() {
+    let editing = json!({ "command": "create", "path": "/home/ada/work/shop/a.txt" });
+    let hidden = json!({ "command": "rm -rf /", "path": "/home/ada/work/shop/a.txt" });
+    for (kind, input, level) in [
+        ("edit", editing, "low"),
+        ("edit", hidden.clone(), "high"),
+        ("read", hidden.clone(), "high"),
+        ("think", hidden, "high"),
+        ("think", json!({ "prompt": "Look around" }), "medium"),
+        ("switch_mode", json!({ "plan": "Write it" }), "medium"),
+        ("fetch", json!({ "query": "cats" }), "medium"),
+        ("other", json!({}), "medium"),
+    ] {
+        let mut wire = Wire::begun(AskPolicy::AskWhenRisky);
+        let call = json!({ "toolCallId": "t-1", "kind": kind, "rawInput": input });
+        let ask = wire.agent(permission(&json!(0), &call, &plain_options())).ask.expect("one");
+        assert_eq!(ask.event["risk_level"], level, "{kind} {input}");
     }
 }
 
@@ -758,7 +781,4 @@ fn play(path: &Path, lines: &[Value], policy: AskPolicy, is_answered_here: bool)
         .filter_map(|it| it["chunk"].as_str())
         .collect();
     assert_eq!(said, written, "{place}");
-    if std::env::var_os("AAEP_SHOW").is_some() {
-        eprintln!("== {place}, answered here: {is_answered_here}\n{}", words.join("\n"));
-    }
 }

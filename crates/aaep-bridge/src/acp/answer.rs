@@ -53,58 +53,59 @@ impl AcpBridge {
             let Some(voice) = self.open_turn(&session, setup.now_ms) else { return };
             plan.events.push(voice.started(&format!("{} is at work.", voice.agent_name)));
         }
-        let folder = self.folder(&session);
-        let has_room = self.late.len() + self.permissions.len() < MAX_LATE_ANSWERS;
+        self.put_permission(&id, &session, message, setup, plan);
+    }
+
+    /// Puts a permission request to the person, or tells it if only the editor can be answered.
+    fn put_permission(
+        &mut self,
+        id: &RequestId,
+        session: &str,
+        message: &Value,
+        setup: &AcpSetup<'_>,
+        plan: &mut AcpPlan,
+    ) {
+        let params = &message["params"];
+        let folder = self.folder(session);
+        let is_tracked = self.permissions.len() < MAX_PERMISSIONS
+            && self.late.len() + self.permissions.len() < MAX_LATE_ANSWERS;
         let number = self.next_ask();
         let name = self.agent_name.clone();
-        let Some(turn) = self.turn(&session) else { return };
-        let call = params["toolCall"]["toolCallId"].as_str().unwrap_or_default().to_owned();
-        let Some(at) = turn.call_at(&call) else {
-            plan.events
-                .push(turn.voice.waits(&format!("{name} asks in the editor. Answer there.")));
-            return;
-        };
+        let Some(turn) = self.turn(session) else { return };
         plan.events.extend(turn.end_text());
         let voice = turn.voice.clone();
-        let Some(known) = turn.call(at) else { return };
+        let call = params["toolCall"]["toolCallId"].as_str().unwrap_or_default().to_owned();
+        let at = turn.call_at(&call).filter(|_| is_tracked);
+        let Some(known) = at.and_then(|it| turn.call(it)) else {
+            plan.events.push(voice.waits(&format!("{name} asks in the editor. Answer there.")));
+            return;
+        };
         known.merge(&params["toolCall"]);
+        known.is_asked = true;
         let verdict = known.judge(setup.table, &folder);
         let options = PermissionOptions::read(&params["options"]);
-        let wants_ask = setup.policy != AskPolicy::Tell && has_room;
         let asked = options
             .as_ref()
-            .filter(|_| wants_ask)
+            .filter(|_| setup.policy != AskPolicy::Tell)
             .and_then(|it| question(&voice, known, it, &verdict, &folder));
-        let shown = known.actions();
-        let digest = known.digest();
-        let words = known.question(&folder).unwrap_or_else(|| known.sentence(&folder));
-        let ask = match asked {
-            Some((event, is_confirmation)) => {
-                plan.ask = Some(AcpAsk { number, event, is_confirmation });
-                Some(number)
-            }
-            None => {
-                let words = shortened_to(&words, 1500);
-                let words = format!("{name} asks in the editor: {words} {verdict} Answer there.");
-                plan.events.push(voice.waits(&words));
-                None
-            }
-        };
+        if asked.is_none() {
+            let words = known.question(&folder).unwrap_or_else(|| known.sentence(&folder));
+            let words = shortened_to(&words, 1500);
+            let words = format!("{name} asks in the editor: {words} {verdict} Answer there.");
+            plan.events.push(voice.waits(&words));
+        }
         let permission = OpenPermission {
             id: message["id"].clone(),
-            session,
+            session: session.to_owned(),
             call,
             options: options.unwrap_or_default(),
-            ask,
-            shown,
+            ask: asked.is_some().then_some(number),
+            shown: known.actions(),
+            digest: known.digest(),
             verdict,
-            digest,
         };
-        if self.permissions.len() < MAX_PERMISSIONS {
-            self.permissions.insert(id, permission);
-        } else if plan.ask.take().is_some() {
-            plan.events.push(voice.waits(&format!("{name} asks in the editor. Answer there.")));
-        }
+        plan.ask = asked.map(|(event, is_confirmation)| AcpAsk { number, event, is_confirmation });
+        self.permissions.insert(id.clone(), permission);
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
@@ -228,17 +229,15 @@ impl AcpBridge {
         let voice = turn.voice.clone();
         let Some(call) = turn.call_named(&permission.call) else { return };
         call.decision = CallDecision::Denied;
-        match call.told_as.clone() {
-            Some(tool) => {
-                let words = format!("It was not run. {how}");
-                let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
-                    "error_message": words.trim() });
-                plan.events.push(voice.event("tool.completed", fields));
-            }
-            None => {
-                let words = format!("Was not run. {how} {}", call.sentence(&folder));
-                plan.events.push(voice.progress(&words.replace("  ", " ")));
-            }
+        if let Some(tool) = call.told_as.clone() {
+            let words = format!("It was not run. {how}");
+            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
+                "error_message": words.trim() });
+            plan.events.push(voice.event("tool.completed", fields));
+        } else {
+            let how = if how.is_empty() { String::new() } else { format!(" {how}") };
+            let words = format!("Was not run.{how} {}", call.sentence(&folder));
+            plan.events.push(voice.progress(&words));
         }
     }
 

@@ -19,6 +19,10 @@ const MAX_INPUT_BYTES: usize = 96 * 1024;
 const MAX_SAID_CHARS: usize = 2000;
 const MAX_PATHS: usize = 32;
 
+/// What editing tools call their commands.
+const EDITING_WORDS: [&str; 8] =
+    ["create", "edit", "insert", "replace", "str_replace", "undo_edit", "view", "write"];
+
 /// Who decided about a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum CallDecision {
@@ -33,6 +37,7 @@ pub(super) enum CallDecision {
 
 /// A tool call.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct ToolCall {
     /// The id of the agent.
     pub(super) id: String,
@@ -51,6 +56,8 @@ pub(super) struct ToolCall {
     said: String,
     /// The tool under which it was told to run.
     pub(super) told_as: Option<String>,
+    /// Whether the agent asks for permission. What needs permission does something.
+    pub(super) is_asked: bool,
     /// Whether it was told that it is about to happen.
     pub(super) is_announced: bool,
     pub(super) decision: CallDecision,
@@ -155,8 +162,12 @@ impl ToolCall {
             diffs.collect::<Vec<_>>()
         };
         let mut actions = match (self.kind.as_str(), self.command()) {
-            // Some editing tools call what they do their command.
-            ("edit", _) if !paths.is_empty() => each(AgentAction::WritePath),
+            ("edit", command) if !paths.is_empty() => {
+                // Some editing tools call what they do their command.
+                let command = command.filter(|it| !EDITING_WORDS.contains(&it.as_str()));
+                let shell = command.map(AgentAction::Shell).into_iter();
+                shell.chain(each(AgentAction::WritePath)).collect()
+            }
             (_, Some(command)) => [vec![AgentAction::Shell(command)], changed()].concat(),
             ("delete", None) => each(AgentAction::DeletePath),
             ("read" | "search", None) if self.diffs.is_empty() => {
@@ -172,7 +183,7 @@ impl ToolCall {
                 .map(|it| AgentAction::Fetch(it.to_owned()))
                 .into_iter()
                 .collect(),
-            ("think", None) => vec![AgentAction::Nothing],
+            ("think", None) if !self.is_asked => vec![AgentAction::Nothing],
             _ => changed(),
         };
         if actions.is_empty() || (self.is_cut && self.kind != "edit") {
@@ -341,8 +352,8 @@ fn tool_in_meta(meta: &Value, depth: usize) -> Option<&str> {
     let meta = meta.as_object()?;
     let named = meta.get("toolName").and_then(Value::as_str).filter(|it| !it.is_empty());
     named.or_else(|| {
-        let inner = meta.values().filter(|_| depth < MAX_DEPTH);
-        inner.filter_map(|it| tool_in_meta(it, depth + 1)).next()
+        let mut inner = meta.values().filter(|_| depth < MAX_DEPTH);
+        inner.find_map(|it| tool_in_meta(it, depth + 1))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session::Turn;
+use super::session::{AcpSession, Turn};
 use super::tool_call::{CallDecision, exit_code, output_of};
 use super::wire::RequestId;
 use super::{AcpBridge, AcpPlan, AcpSetup};
@@ -50,7 +50,7 @@ impl AcpBridge {
         };
         plan.events.push(voice.started(&summary));
         plan.events.push(voice.event("state.changed", json!({ "to_state": "thinking" })));
-        if let Some(mode) = self.session(session).and_then(|it| it.untold_mode()) {
+        if let Some(mode) = self.session(session).and_then(AcpSession::untold_mode) {
             plan.events.push(voice.progress(&mode));
         }
         if let Some(turn) = self.turn(session) {
@@ -71,16 +71,13 @@ impl AcpBridge {
         if !turn.prompts.remove(id) || !turn.prompts.is_empty() {
             return;
         }
-        match message.get("error") {
-            Some(error) => {
-                let why = shortened_to(error["message"].as_str().unwrap_or_default(), 500);
-                let why = if why.is_empty() { "It does not say why.".to_owned() } else { why };
-                self.break_turn(session, &format!("It stopped because of an error. {why}"), plan);
-            }
-            None => {
-                let reason = message["result"]["stopReason"].as_str().unwrap_or("end_turn");
-                self.complete_turn(session, reason, setup, plan);
-            }
+        if let Some(error) = message.get("error") {
+            let why = shortened_to(error["message"].as_str().unwrap_or_default(), 500);
+            let why = if why.is_empty() { "It does not say why.".to_owned() } else { why };
+            self.break_turn(session, &format!("It stopped because of an error. {why}"), plan);
+        } else {
+            let reason = message["result"]["stopReason"].as_str().unwrap_or("end_turn");
+            self.complete_turn(session, reason, setup, plan);
         }
     }
 
@@ -347,7 +344,9 @@ fn tell_completed(
     } else {
         fields["status"] = "success".into();
         fields["summary_normal"] = words.into();
-        changed.into_iter().for_each(|path| turn.note_changed(path));
+        for path in changed {
+            turn.note_changed(path);
+        }
     }
     plan.events.push(turn.voice.event("tool.completed", fields));
 }
