@@ -23,7 +23,7 @@ use crate::policy::AskPolicy;
 use crate::risk::RiskTable;
 use crate::tool_words::project_name;
 use permission::OpenPermission;
-use session::{AcpSession, Turn};
+use session::{AcpSession, AcpTurn};
 use wire::RequestId;
 
 /// The most sessions, requests, open questions and late answers that are remembered.
@@ -60,13 +60,13 @@ pub struct AcpSetup<'s> {
 
 /// The number of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskNumber(u64);
+pub struct AcpAskNumber(u64);
 
 /// A question for the person. Its event has no `event_id`, `reply_token` and times yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcpAsk {
     /// Its number, for the answer.
-    pub number: AskNumber,
+    pub number: AcpAskNumber,
     /// The event.
     pub event: Value,
     /// Whether it asks for consent, rather than for a choice.
@@ -91,7 +91,7 @@ pub struct AcpPlan {
     /// What becomes of the message.
     pub forward: AcpForward,
     /// Questions that can no longer be answered here. They are withdrawn before anything is told.
-    pub withdrawn: Vec<AskNumber>,
+    pub withdrawn: Vec<AcpAskNumber>,
     /// Events to publish, in order.
     pub events: Vec<Value>,
     /// What the person is asked after that.
@@ -334,7 +334,7 @@ impl AcpBridge {
         self.sessions.last_mut()
     }
 
-    fn turn(&mut self, session: &str) -> Option<&mut Turn> {
+    fn turn(&mut self, session: &str) -> Option<&mut AcpTurn> {
         self.sessions.iter_mut().find(|it| it.id == session)?.turn.as_mut()
     }
 
@@ -356,13 +356,13 @@ impl AcpBridge {
             project: project_name(&known.folder),
             session_id: format!("{name}:{run}:{}", known.turns),
         };
-        known.turn = Some(Turn::new(voice.clone(), now_ms));
+        known.turn = Some(AcpTurn::new(voice.clone(), now_ms));
         Some(voice)
     }
 
-    fn next_ask(&mut self) -> AskNumber {
+    fn next_ask(&mut self) -> AcpAskNumber {
         self.last_ask += 1;
-        AskNumber(self.last_ask)
+        AcpAskNumber(self.last_ask)
     }
 }
 

@@ -32,7 +32,8 @@ use proxy::{AcpProxy, ProxySetup};
 
 const EXIT_CODES: &str = "\
 For example, in the settings of your editor, instead of gemini --acp: aaep acp -- gemini --acp
-Exit codes: that of the agent, or
+Exit codes:
+  0  the agent ended without an error; its other exit codes are passed on as they are
   2  the agent could not be started, or wrong usage";
 
 /// How long an agent has to end by itself when this program is asked to stop.

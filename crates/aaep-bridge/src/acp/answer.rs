@@ -6,7 +6,7 @@ use super::permission::{OpenPermission, PermissionOption, PermissionOptions, que
 use super::tool_call::CallDecision;
 use super::turn::tell_invoked;
 use super::wire::{RequestId, cancel_request, cancel_session, cancelled, selected};
-use super::{AcpAsk, AcpBridge, AcpForward, AcpPlan, AcpSetup, AskNumber};
+use super::{AcpAsk, AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup};
 use super::{MAX_LATE_ANSWERS, MAX_PERMISSIONS};
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
@@ -109,7 +109,7 @@ impl AcpBridge {
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
-    pub fn answer(&mut self, number: AskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub fn answer(&mut self, number: AcpAskNumber, answer: &AskAnswer) -> AcpPlan {
         let mut plan = AcpPlan::default();
         let found = self.permissions.iter().find(|(_, it)| it.ask == Some(number));
         let Some(id) = found.map(|(id, _)| id.clone()) else { return plan };

@@ -18,7 +18,7 @@ const MAX_PATH_CHARS: usize = 4096;
 
 /// One changed file. The texts themselves are not kept unless they are short.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileDiff {
+pub(super) struct AcpFileDiff {
     pub(super) path: String,
     is_new: bool,
     lines: (u64, u64),
@@ -28,11 +28,11 @@ pub(super) struct FileDiff {
     pub(super) digest: String,
 }
 
-impl FileDiff {
+impl AcpFileDiff {
     /// The changed files in the content of a tool call. `None` if one of them cannot be kept.
-    pub(super) fn list(content: &Value) -> Option<Vec<FileDiff>> {
+    pub(super) fn list(content: &Value) -> Option<Vec<AcpFileDiff>> {
         let diffs = content.as_array()?.iter().filter(|it| it["type"] == "diff");
-        let diffs: Option<Vec<FileDiff>> = diffs.map(FileDiff::read).collect();
+        let diffs: Option<Vec<AcpFileDiff>> = diffs.map(AcpFileDiff::read).collect();
         diffs.filter(|it| it.len() <= MAX_FILES)
     }
 
@@ -44,7 +44,7 @@ impl FileDiff {
         let is_short = words.0.chars().count() + words.1.chars().count() <= MAX_TOLD_CHARS;
         let name = ToolName::parse("diff").ok()?;
         let digest = action_digest(&name, &json!({ "old": old, "new": new })).ok()?;
-        Some(FileDiff {
+        Some(AcpFileDiff {
             path: path.to_owned(),
             is_new: old.is_none(),
             lines: (added.len() as u64, removed.len() as u64),
@@ -98,7 +98,7 @@ mod tests {
     fn question(old: Option<&str>, new: &str) -> String {
         let content =
             json!([{ "type": "diff", "path": "/p/a.txt", "oldText": old, "newText": new }]);
-        FileDiff::list(&content).expect("a diff")[0].question("/p")
+        AcpFileDiff::list(&content).expect("a diff")[0].question("/p")
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
     fn changes_that_sound_the_same_have_different_digests() {
         let digest = |new: &str| {
             let content = json!([{ "type": "diff", "path": "a", "oldText": "y", "newText": new.repeat(500) }]);
-            FileDiff::list(&content).expect("a diff")[0].digest.clone()
+            AcpFileDiff::list(&content).expect("a diff")[0].digest.clone()
         };
         assert_ne!(digest("x\n"), digest("z\n"));
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::AskNumber;
-use super::tool_call::ToolCall;
+use super::AcpAskNumber;
+use super::tool_call::AcpToolCall;
 use crate::event::AgentVoice;
 use crate::gate::AskAnswer;
 use crate::risk::{AgentAction, RiskVerdict};
@@ -108,7 +108,7 @@ pub(super) struct OpenPermission {
     pub(super) call: String,
     pub(super) options: PermissionOptions,
     /// The question at the hub, while it can be answered there.
-    pub(super) ask: Option<AskNumber>,
+    pub(super) ask: Option<AcpAskNumber>,
     /// What the person was shown.
     pub(super) shown: Vec<AgentAction>,
     pub(super) verdict: RiskVerdict,
@@ -119,7 +119,7 @@ pub(super) struct OpenPermission {
 /// whole.
 pub(super) fn question(
     voice: &AgentVoice,
-    call: &ToolCall,
+    call: &AcpToolCall,
     options: &PermissionOptions,
     verdict: &RiskVerdict,
     project: &str,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::tool_call::ToolCall;
+use super::tool_call::AcpToolCall;
 use super::wire::RequestId;
 use crate::event::{AgentVoice, count, shortened_to};
 use crate::tool_words::duration_words;
@@ -31,19 +31,19 @@ pub(super) struct AcpSession {
     /// Whether the agent repeats an old session.
     pub(super) is_loading: bool,
     pub(super) turns: u64,
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<AcpTurn>,
 }
 
 /// A turn, from a prompt to its end.
 #[derive(Debug, Clone)]
-pub(super) struct Turn {
+pub(super) struct AcpTurn {
     pub(super) voice: AgentVoice,
     began_ms: i64,
     /// The prompts that were not answered yet. Empty for a turn that the agent began by itself.
     pub(super) prompts: BTreeSet<RequestId>,
-    calls: Vec<ToolCall>,
+    calls: Vec<AcpToolCall>,
     made_calls: u64,
-    output: Option<StreamedText>,
+    output: Option<AcpText>,
     outputs: u64,
     pub(super) plan: String,
     pub(super) tools: u64,
@@ -54,7 +54,7 @@ pub(super) struct Turn {
 
 /// A text of the agent that has not ended.
 #[derive(Debug, Clone)]
-struct StreamedText {
+struct AcpText {
     own_id: String,
     message: String,
 }
@@ -113,9 +113,9 @@ fn mode_words(mode: &Value) -> Option<(String, String)> {
     Some((shortened_to(id, 200), words))
 }
 
-impl Turn {
+impl AcpTurn {
     pub(super) fn new(voice: AgentVoice, now_ms: i64) -> Self {
-        Turn {
+        AcpTurn {
             voice,
             began_ms: now_ms,
             prompts: BTreeSet::new(),
@@ -151,15 +151,15 @@ impl Turn {
         }
         self.made_calls += 1;
         let own_id = format!("{}:c{}", self.voice.session_id, self.made_calls);
-        self.calls.push(ToolCall::new(id, own_id));
+        self.calls.push(AcpToolCall::new(id, own_id));
         Some(self.calls.len() - 1)
     }
 
-    pub(super) fn call(&mut self, at: usize) -> Option<&mut ToolCall> {
+    pub(super) fn call(&mut self, at: usize) -> Option<&mut AcpToolCall> {
         self.calls.get_mut(at)
     }
 
-    pub(super) fn call_named(&mut self, id: &str) -> Option<&mut ToolCall> {
+    pub(super) fn call_named(&mut self, id: &str) -> Option<&mut AcpToolCall> {
         self.calls.iter_mut().find(|it| it.id == id)
     }
 
@@ -181,7 +181,7 @@ impl Turn {
         let output = self.output.get_or_insert_with(|| {
             self.outputs += 1;
             let own_id = format!("{}:o{}", self.voice.session_id, self.outputs);
-            StreamedText { own_id, message: shortened_to(message, 200) }
+            AcpText { own_id, message: shortened_to(message, 200) }
         });
         let mut rest = text;
         while let Some((end, _)) = rest.char_indices().nth(MAX_CHUNK_CHARS) {

@@ -7,7 +7,7 @@ use aaep::ToolName;
 use aaep::extension::action_digest;
 use serde_json::{Map, Value, json};
 
-use super::diff::FileDiff;
+use super::diff::AcpFileDiff;
 use crate::event::shortened_to;
 use crate::risk::{ActionPlace, AgentAction, RiskGrade, RiskTable, RiskVerdict};
 use crate::tool_words::{action_sentence, tool_name_in_words, within};
@@ -38,7 +38,7 @@ pub(super) enum CallDecision {
 /// A tool call.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct ToolCall {
+pub(super) struct AcpToolCall {
     /// The id of the agent.
     pub(super) id: String,
     /// Its id in our events.
@@ -51,7 +51,7 @@ pub(super) struct ToolCall {
     /// Whether some of the arguments were too long to be kept.
     is_cut: bool,
     paths: Vec<String>,
-    diffs: Vec<FileDiff>,
+    diffs: Vec<AcpFileDiff>,
     /// What the agent says about it.
     said: String,
     /// The tool under which it was told to run.
@@ -66,9 +66,9 @@ pub(super) struct ToolCall {
     pub(super) has_ended: bool,
 }
 
-impl ToolCall {
+impl AcpToolCall {
     pub(super) fn new(id: &str, own_id: String) -> Self {
-        ToolCall { id: id.to_owned(), own_id, ..ToolCall::default() }
+        AcpToolCall { id: id.to_owned(), own_id, ..AcpToolCall::default() }
     }
 
     /// Takes over what an update says.
@@ -92,7 +92,7 @@ impl ToolCall {
             self.paths = paths.take(MAX_PATHS).map(|it| it.chars().take(4096).collect()).collect();
         }
         if let Some(content) = update.get("content").filter(|it| it.is_array()) {
-            match FileDiff::list(content) {
+            match AcpFileDiff::list(content) {
                 Some(diffs) if !diffs.is_empty() => self.diffs = diffs,
                 Some(_) => {}
                 None => self.is_cut = true,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session::{AcpSession, Turn};
+use super::session::{AcpSession, AcpTurn};
 use super::tool_call::{CallDecision, exit_code, output_of};
 use super::wire::RequestId;
 use super::{AcpBridge, AcpPlan, AcpSetup};
@@ -138,7 +138,7 @@ impl AcpBridge {
         plan.events.push(turn.voice.event("session.errored", fields));
     }
 
-    fn take_turn(&mut self, session: &str, plan: &mut AcpPlan) -> Option<Turn> {
+    fn take_turn(&mut self, session: &str, plan: &mut AcpPlan) -> Option<AcpTurn> {
         self.stop_asking(session, plan);
         self.permissions.retain(|_, it| it.session != session);
         self.elicitations.retain(|_, it| it != session);
@@ -297,7 +297,7 @@ impl AcpBridge {
 
 /// Tells that a tool runs.
 pub(super) fn tell_invoked(
-    turn: &mut Turn,
+    turn: &mut AcpTurn,
     at: usize,
     words: &str,
     more: Value,
@@ -323,7 +323,7 @@ pub(super) fn tell_invoked(
 }
 
 fn tell_completed(
-    turn: &mut Turn,
+    turn: &mut AcpTurn,
     at: usize,
     update: &Value,
     end: CallEnd,
@@ -361,7 +361,7 @@ fn failure_words(update: &Value) -> String {
 }
 
 /// Tells what the agent writes to the person.
-fn tell_chunk(turn: &mut Turn, update: &Value, plan: &mut AcpPlan) {
+fn tell_chunk(turn: &mut AcpTurn, update: &Value, plan: &mut AcpPlan) {
     let content = &update["content"];
     match content["type"].as_str() {
         Some("text") => {
@@ -377,7 +377,7 @@ fn tell_chunk(turn: &mut Turn, update: &Value, plan: &mut AcpPlan) {
 }
 
 /// Tells how far the agent is with its plan, if that changed.
-fn tell_plan(turn: &mut Turn, entries: &Value, plan: &mut AcpPlan) {
+fn tell_plan(turn: &mut AcpTurn, entries: &Value, plan: &mut AcpPlan) {
     let Some(entries) = entries.as_array().filter(|it| !it.is_empty()) else { return };
     let done = entries.iter().filter(|it| it["status"] == "completed").count();
     let current = entries.iter().find(|it| it["status"] == "in_progress");

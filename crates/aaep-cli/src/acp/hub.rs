@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use aaep_bridge::AskAnswer;
-use aaep_bridge::acp::{AskNumber, opening_of};
+use aaep_bridge::acp::{AcpAskNumber, opening_of};
 use serde_json::{Value, json};
 
 use super::inbox;
@@ -45,11 +45,24 @@ pub(super) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
     told
 }
 
+/// What came of an attempt.
+enum HubTry<V> {
+    Done(V),
+    Again,
+    Pointless,
+}
+
+impl HubTry<()> {
+    fn of(is_done: bool) -> Self {
+        if is_done { HubTry::Done(()) } else { HubTry::Again }
+    }
+}
+
 struct HubSpeaker {
     proxy: Arc<AcpProxy>,
     client: HubClient,
     /// The reply tokens of the questions that were put.
-    tokens: BTreeMap<AskNumber, String>,
+    tokens: BTreeMap<AcpAskNumber, String>,
     /// Whether it was said that the hub does not answer.
     is_away: bool,
     has_inbox: bool,
@@ -61,7 +74,8 @@ impl HubSpeaker {
             match item {
                 HubItem::Events(events) => {
                     let events = self.with_dropped(events);
-                    if !self.until_done(|speaker| speaker.publish(&events)) {
+                    let is_told = self.until_done(|speaker| HubTry::of(speaker.publish(&events)));
+                    if is_told.is_none() {
                         let lost = events.len() + self.proxy.queue.left();
                         console::say(&format!(
                             "The hub was not told the last {}.",
@@ -80,22 +94,27 @@ impl HubSpeaker {
         }
     }
 
-    /// Tries until it works. Returns false if it does not and the agent has ended.
-    fn until_done(&mut self, mut attempt: impl FnMut(&mut Self) -> bool) -> bool {
+    /// Tries until the hub answers. `None` if it does not and the agent has ended, or the attempt is pointless.
+    fn until_done<V>(&mut self, mut attempt: impl FnMut(&mut Self) -> HubTry<V>) -> Option<V> {
         let mut pause = PAUSE;
-        while !attempt(self) {
+        let value = loop {
+            match attempt(self) {
+                HubTry::Done(value) => break value,
+                HubTry::Pointless => return None,
+                HubTry::Again => {}
+            }
             if !self.is_away {
                 self.is_away = true;
                 console::say(
-                    "The AAEP hub does not answer, so this agent is not heard there now. Its own questions in the \
-                     editor still work. To start a hub: aaep serve",
+                    "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in \
+                     the editor still work. To start a hub: aaep serve",
                 );
             }
             if !self.proxy.queue.pause(pause) {
-                return false;
+                return None;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        };
         if self.is_away {
             self.is_away = false;
             console::say("The AAEP hub answers again.");
@@ -104,7 +123,7 @@ impl HubSpeaker {
             self.has_inbox = true;
             inbox::start(&self.proxy, self.client.clone());
         }
-        true
+        Some(value)
     }
 
     /// Adds how many events were left out because too many waited.
@@ -153,22 +172,14 @@ impl HubSpeaker {
     }
 
     /// Puts a question, and leaves it to a thread of its own to wait for the answer.
-    fn ask(&mut self, number: AskNumber, ask: BridgeAsk) {
-        let mut is_refused = false;
-        let is_put = self.until_done(|speaker| {
+    fn ask(&mut self, number: AcpAskNumber, ask: BridgeAsk) {
+        let is_taken = self.until_done(|speaker| {
             if speaker.proxy.queue.is_taken_back() {
-                is_refused = true;
-                return true;
+                return HubTry::Pointless;
             }
-            match speaker.put(&ask) {
-                Some(is_taken) => {
-                    is_refused = !is_taken;
-                    true
-                }
-                None => false,
-            }
+            speaker.put(&ask).map_or(HubTry::Again, HubTry::Done)
         });
-        if !is_put || is_refused {
+        if is_taken != Some(true) {
             self.proxy.answer(number, &AskAnswer::Nothing);
             return;
         }
@@ -204,12 +215,14 @@ impl HubSpeaker {
         self.client.send(&request).ok().map(|it| it.is_success())
     }
 
-    fn withdraw(&mut self, number: AskNumber) {
+    fn withdraw(&mut self, number: AcpAskNumber) {
         let Some(token) = self.tokens.remove(&number) else { return };
         let path = format!("/aaep/v1/asks/{token}");
         let request =
             HubRequest { method: "DELETE", path: &path, body: None, timeout: HUB_TIMEOUT };
         // If it was answered meanwhile, its answer counts for nothing here.
-        self.until_done(|speaker| speaker.client.send(&request).is_ok_and(|it| it.status < 500));
+        self.until_done(|speaker| {
+            HubTry::of(speaker.client.send(&request).is_ok_and(|it| it.status < 500))
+        });
     }
 }

@@ -23,10 +23,10 @@ const OTHERS_TRIES: u32 = 10;
 /// Starts the thread that waits for instructions.
 pub(super) fn start(proxy: &Arc<AcpProxy>, client: HubClient) {
     let proxy = Arc::clone(proxy);
-    thread::spawn(move || Inbox { proxy, client, taken: 0, others: 0 }.run());
+    thread::spawn(move || AcpInbox { proxy, client, taken: 0, others: 0 }.run());
 }
 
-struct Inbox {
+struct AcpInbox {
     proxy: Arc<AcpProxy>,
     client: HubClient,
     /// The number of the last instruction that was taken.
@@ -35,7 +35,7 @@ struct Inbox {
     others: u32,
 }
 
-impl Inbox {
+impl AcpInbox {
     fn run(&mut self) {
         loop {
             if self.look().is_none() {

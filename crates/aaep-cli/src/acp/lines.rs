@@ -98,6 +98,7 @@ impl<W: Write> SharedOutput<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::ReadLine::{Beginning, Whole};
     use super::*;
 
     #[test]
@@ -118,7 +119,6 @@ mod tests {
         }
         let written = output.0.lock().expect("a lock").take().expect("an output");
         assert!(written == text, "{} bytes of {}", written.len(), text.len());
-        use ReadLine::{Beginning, Whole};
         assert_eq!(kinds, [Whole, Whole, Beginning, Whole, Whole]);
     }
 

@@ -5,7 +5,7 @@ use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aaep_bridge::acp::{AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide, AskNumber};
+use aaep_bridge::acp::{AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
 use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::Value;
@@ -108,7 +108,7 @@ impl AcpProxy {
     }
 
     /// The person answered a question, or nobody did.
-    pub(super) fn answer(&self, number: AskNumber, answer: &AskAnswer) {
+    pub(super) fn answer(&self, number: AcpAskNumber, answer: &AskAnswer) {
         let plan = {
             let mut bridge = self.bridge();
             let mut plan = bridge.answer(number, answer);
@@ -148,22 +148,25 @@ impl AcpProxy {
     /// Puts into the queue what is for the hub, while nobody else changes the bridge, so that it keeps its order.
     fn enqueue(&self, bridge: &mut AcpBridge, plan: &mut AcpPlan) {
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
-        for mut event in std::mem::take(&mut plan.events) {
-            // With an id of its own, an event can be sent again.
-            if let Ok(id) = fresh_id("evt_") {
-                event["event_id"] = id.into();
-            }
-            self.queue.push_event(event);
+        for event in std::mem::take(&mut plan.events) {
+            self.push_event(event);
         }
         let Some(ask) = plan.ask.take() else { return };
         let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
         let is_put = prepared.is_ok_and(|it| self.queue.push_ask(ask.number, it));
         if !is_put {
-            let mut instead = bridge.answer(ask.number, &AskAnswer::Nothing);
-            std::mem::take(&mut instead.events)
-                .into_iter()
-                .for_each(|it| self.queue.push_event(it));
+            for event in bridge.answer(ask.number, &AskAnswer::Nothing).events {
+                self.push_event(event);
+            }
         }
+    }
+
+    fn push_event(&self, mut event: Value) {
+        // With an id of its own, an event can be sent again.
+        if let Ok(id) = fresh_id("evt_") {
+            event["event_id"] = id.into();
+        }
+        self.queue.push_event(event);
     }
 
     /// Writes our own messages.

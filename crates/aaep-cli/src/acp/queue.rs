@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aaep_bridge::acp::AskNumber;
+use aaep_bridge::acp::AcpAskNumber;
 use serde_json::Value;
 
 use crate::ask::BridgeAsk;
@@ -28,9 +28,9 @@ pub(super) enum HubItem {
     /// Events to publish.
     Events(Vec<Value>),
     /// A question to put.
-    Ask(AskNumber, Box<BridgeAsk>),
+    Ask(AcpAskNumber, Box<BridgeAsk>),
     /// A question to take back.
-    Withdraw(AskNumber),
+    Withdraw(AcpAskNumber),
 }
 
 /// What waits for the hub, in order.
@@ -48,7 +48,7 @@ struct QueueState {
     dropped: u64,
     is_closed: bool,
     /// The question that is being put, and whether it was taken back meanwhile.
-    putting: Option<(AskNumber, bool)>,
+    putting: Option<(AcpAskNumber, bool)>,
 }
 
 impl HubQueue {
@@ -72,7 +72,7 @@ impl HubQueue {
     }
 
     /// Adds a question. Returns false if too much waits.
-    pub(super) fn push_ask(&self, number: AskNumber, ask: BridgeAsk) -> bool {
+    pub(super) fn push_ask(&self, number: AcpAskNumber, ask: BridgeAsk) -> bool {
         let mut state = self.state();
         let has_room = state.has_room(0, true);
         if has_room {
@@ -83,7 +83,7 @@ impl HubQueue {
     }
 
     /// Takes a question back. One that was not put yet is not put at all.
-    pub(super) fn withdraw(&self, number: AskNumber) {
+    pub(super) fn withdraw(&self, number: AcpAskNumber) {
         let mut state = self.state();
         if let Some((putting, is_withdrawn)) = &mut state.putting {
             *is_withdrawn |= *putting == number;

@@ -318,9 +318,9 @@ fn without_a_hub_the_editor_decides_and_nothing_else_is_different() {
 fn bytes_that_nobody_understands_pass_unchanged_in_both_directions() {
     let hub = Hub::start();
     let mut editor = Editor::start(Some(&hub), &[]);
-    let long = [b"{".to_vec(), vec![b'x'; 9 * 1024 * 1024], b"\n".to_vec()].concat();
+    let endless = [b"{".to_vec(), vec![b'x'; 9 * 1024 * 1024], b"\n".to_vec()].concat();
     let strange: [&[u8]; 5] =
-        [b"not JSON at all\n", b"\n", b"{ \"half\": \r\n", b"\xff\xfe\x00\n", &long];
+        [b"not JSON at all\n", b"\n", b"{ \"half\": \r\n", b"\xff\xfe\x00\n", &endless];
     for line in strange {
         editor.writes_bytes(line);
         assert!(editor.reads_bytes() == line, "{} bytes", line.len());

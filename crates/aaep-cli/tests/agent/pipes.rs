@@ -35,8 +35,10 @@ const TRIED: &[(&[&str], &str)] = &[
 ];
 
 /// Commands whose output is not what they are for, or that are tried elsewhere.
-const NOT_TRIED: &[&str] =
-    &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema", "serve"];
+const NOT_TRIED: &[&str] = &[
+    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema",
+    "serve",
+];
 
 /// Runs a command whose output nobody reads.
 fn unread(command: &mut Command) -> Output {
