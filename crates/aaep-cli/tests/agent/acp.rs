@@ -75,14 +75,17 @@ struct Editor {
 
 impl Editor {
     fn start(hub: Option<&Hub>, arguments: &[&str]) -> Self {
+        // Nothing listens there.
+        let nowhere = "http://127.0.0.1:9";
+        Editor::start_at(hub.map_or(nowhere, |it| it.origin.as_str()), arguments)
+    }
+
+    fn start_at(hub: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("agent.py");
         fs::write(&script, AGENT).expect("written");
-        let mut command = hub.map_or_else(|| aaep(&["acp"]), |hub| hub.aaep(&["acp"]));
-        if hub.is_none() {
-            // Nothing listens there.
-            command.env("AAEP_HUB", "http://127.0.0.1:9");
-        }
+        let mut command = aaep(&["acp"]);
+        command.env("AAEP_HUB", hub);
         for name in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
             command.env(name, folder.path());
         }
@@ -106,7 +109,11 @@ impl Editor {
 
     /// One whose agent was prompted.
     fn prompted(hub: Option<&Hub>, arguments: &[&str]) -> Self {
-        let mut editor = Editor::start(hub, arguments);
+        Editor::start(hub, arguments).prompts()
+    }
+
+    fn prompts(self) -> Self {
+        let mut editor = self;
         editor.writes(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
         editor.reads();
         editor.writes(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new",
@@ -312,6 +319,25 @@ fn without_a_hub_the_editor_decides_and_nothing_else_is_different() {
     assert!(said.contains("The AAEP hub does not answer"), "{said}");
     assert!(said.contains("The hub was not told the last"), "{said}");
     assert_eq!(outcomes(&log), [json!({ "outcome": "selected", "optionId": "no" })]);
+}
+
+#[test]
+fn a_hub_that_starts_later_is_told_what_happened_and_puts_the_open_question() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = Hub::serve(folder.path(), "127.0.0.1:0");
+    let origin = hub.origin.clone();
+    hub.stop();
+    let editor = Editor::start_at(&origin, &[]).prompts();
+    let hub = Hub::serve(folder.path(), origin.trim_start_matches("http://"));
+    let person = hub.person();
+    let question = asked(&person);
+    assert!(person.decides(&question, "accept"));
+    assert_eq!(editor.reads_end(), "end_turn");
+    person.hears("session.completed");
+    let (code, said, log) = editor.ends();
+    assert_eq!(code, Some(0));
+    assert!(said.contains("The AAEP hub answers again."), "{said}");
+    assert_eq!(outcomes(&log), [json!({ "outcome": "selected", "optionId": "once" })]);
 }
 
 #[test]
