@@ -1,6 +1,7 @@
 //! Agents that know nothing of AAEP: what they do, as events, and how risky it is. Pure; never decides for a person.
 #![doc = include_str!("../README.md")]
 
+pub mod acp;
 mod agent;
 mod dialect;
 mod dialects;

@@ -27,6 +27,7 @@ use crate::http::{HubClient, HubRequest};
 use crate::hubs::HubFlags;
 use crate::keys::{now_unix_ms, tell};
 use kept::MemoryFile;
+pub(crate) use kept::risk_table;
 
 const EXIT_CODES: &str = "\
 You need not run this yourself. To set it up for an agent: aaep agents add claude-code

@@ -3,6 +3,7 @@
 //! Every command works without colour, redraw or terminal, and says what to do next when it fails.
 //! Exit codes are the same everywhere: 0 all is well, 1 the answer is no, 2 it could not be done.
 
+mod acp;
 mod agent;
 mod agents;
 mod allow;
@@ -88,6 +89,8 @@ enum AaepCommand {
     Emit(emit::EmitOptions),
     /// Set up agents that you already use, so that you hear them and they ask you here.
     Agents(agents::AgentsOptions),
+    /// Stand between your editor and an agent that it starts, so that you hear and answer the agent here.
+    Acp(acp::AcpOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -140,6 +143,7 @@ fn main() -> ExitCode {
         AaepCommand::Schema(arguments) => schema::run(&arguments),
         AaepCommand::Emit(arguments) => emit::run(&arguments),
         AaepCommand::Agents(arguments) => agents::run(&arguments),
+        AaepCommand::Acp(arguments) => acp::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

@@ -1,6 +1,9 @@
 //! The command line and the kit against a real hub: what people hear and answer, and what scripts get. Nothing
 //! but a person's accept may end in exit code 0.
 
+#[cfg(unix)]
+#[path = "agent/acp.rs"]
+mod acp;
 #[path = "agent/ask.rs"]
 mod ask;
 #[path = "agent/attention.rs"]

@@ -37,6 +37,10 @@ impl BridgeAsk {
         }))
     }
 
+    pub(crate) fn event(&self) -> &Value {
+        &self.0.event
+    }
+
     pub(crate) fn reply_token(&self) -> &str {
         &self.0.reply_token
     }

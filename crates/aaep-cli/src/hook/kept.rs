@@ -80,7 +80,7 @@ fn delete_old(folder: &std::path::Path) {
 }
 
 /// The risk table with the person's own rows, from `risk.toml` beside their settings.
-pub(super) fn risk_table() -> Result<RiskTable, CommandFailure> {
+pub(crate) fn risk_table() -> Result<RiskTable, CommandFailure> {
     let path = settings::path()?.with_file_name("risk.toml");
     match fs::read_to_string(&path) {
         Ok(text) => RiskTable::with_own_rows(&text).map_err(|error| {

@@ -35,8 +35,10 @@ const TRIED: &[(&[&str], &str)] = &[
 ];
 
 /// Commands that have another purpose than their output, or that other tests try.
-const NOT_TRIED: &[&str] =
-    &["answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema", "serve"];
+const NOT_TRIED: &[&str] = &[
+    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema",
+    "serve",
+];
 
 /// Runs a command whose output nobody reads.
 fn unread(command: &mut Command) -> Output {

@@ -1,0 +1,106 @@
+//! The recordings of real agents, played to the bridge.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use aaep_bridge::acp::AcpSide;
+use aaep_bridge::{AskAnswer, AskPolicy};
+use serde_json::Value;
+
+use crate::wire::{Wire, assert_sound};
+
+/// Every recording: each event valid and in order, no question without an outcome, nothing said twice, each request
+/// answered once.
+#[test]
+#[ignore = "needs the recordings of real agents beside the checkout, or AAEP_TRAFFIC"]
+fn recordings_of_real_agents_are_told_soundly() {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/traffic");
+    let folder = std::env::var_os("AAEP_TRAFFIC").map_or_else(beside, PathBuf::from);
+    let mut played = 0;
+    for agent in std::fs::read_dir(folder).expect("a folder") {
+        let agent = agent.expect("an entry").path();
+        let Ok(files) = std::fs::read_dir(&agent) else { continue };
+        for file in files {
+            let path = file.expect("a file").path();
+            let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default().to_owned();
+            if !name.starts_with("acp-") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a file");
+            let recording: Value = serde_json::from_str(&text).expect("JSON");
+            let lines = recording["lines"].as_array().expect("lines");
+            for (_, policy) in AskPolicy::NAMES {
+                for is_answered_here in [false, true] {
+                    play(&path, lines, policy, is_answered_here);
+                    played += 1;
+                }
+            }
+        }
+    }
+    assert!(played >= 80, "only {played} plays were found");
+}
+
+/// Plays a recording. If the person answers here, they always say no, before the editor answers.
+fn play(path: &Path, lines: &[Value], policy: AskPolicy, is_answered_here: bool) {
+    let mut wire = Wire::new(policy);
+    let mut requests = Vec::new();
+    let mut answered = Vec::new();
+    let (mut written, mut is_at_work) = (String::new(), false);
+    for line in lines {
+        let message = &line["msg"];
+        is_at_work |= message["method"] == "session/prompt";
+        is_at_work &= message["result"].get("stopReason").is_none();
+        let update = &message["params"]["update"];
+        if is_at_work && update["sessionUpdate"] == "agent_message_chunk" {
+            written.push_str(update["content"]["text"].as_str().unwrap_or_default());
+        }
+        let from = if line["dir"] == "client" { AcpSide::Editor } else { AcpSide::Agent };
+        let plan = wire.hear(from, message);
+        if message["method"] == "session/request_permission" {
+            requests.push(message["id"].clone());
+            assert_eq!(plan.ask.is_some(), policy != AskPolicy::Tell, "{}", path.display());
+        }
+        if let Some(ask) = plan.ask.filter(|_| is_answered_here) {
+            let answer = if ask.is_confirmation {
+                AskAnswer::Rejected
+            } else {
+                let choices = ask.event["choices"].as_array().expect("choices");
+                AskAnswer::Words(
+                    choices.last().expect("one")["value"].as_str().expect("text").to_owned(),
+                )
+            };
+            wire.person(ask.number, &answer);
+            answered.push(ask.number);
+        }
+    }
+    assert_sound(&wire.told);
+    let place = format!("{} {policy:?}", path.display());
+    for id in &requests {
+        assert_eq!(wire.answers_to(id).len(), 1, "{place}: {id}");
+    }
+    let mut settled = [answered, wire.withdrawn.clone()].concat();
+    settled.sort();
+    let mut asked = wire.asked.clone();
+    asked.sort();
+    assert_eq!(settled, asked, "{place}");
+    let words = wire.words();
+    let mut calls = HashMap::new();
+    for event in &wire.told {
+        if let Some(call) = event["tool_call_id"].as_str() {
+            *calls.entry((call.to_owned(), event["type"].clone())).or_insert(0) += 1;
+        }
+    }
+    assert!(calls.values().all(|it| *it == 1), "{place}: {words:#?}");
+    let count = |begin: &str| words.iter().filter(|it| it.starts_with(begin)).count();
+    let turns = lines.iter().filter(|it| it["msg"]["method"] == "session/prompt").count();
+    assert_eq!(count("session.started"), turns, "{place}: {words:#?}");
+    let ends = count("session.completed") + count("session.cancelled") + count("session.errored");
+    assert_eq!(ends, turns, "{place}: {words:#?}");
+    let said: String = wire
+        .told
+        .iter()
+        .filter(|it| it["type"] == "aaep:agent.output.streaming")
+        .filter_map(|it| it["chunk"].as_str())
+        .collect();
+    assert_eq!(said, written, "{place}");
+}
