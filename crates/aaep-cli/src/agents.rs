@@ -18,17 +18,17 @@ use crate::english::bridging;
 use crate::hook::{agent_parser, parse_policy};
 use crate::hubs::HubFlags;
 use crate::keys::tell;
+use crate::order::example;
 use setup::AgentSetup;
 
 const EXIT_CODES: &str = "\
-For example: aaep agents add claude-code
 Exit codes:
   0  it is done
   2  it could not be done: wrong usage, or settings of the agent that cannot be read or written";
 
 /// What to do.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = example("aaep agents add claude-code", EXIT_CODES))]
 pub(crate) struct AgentsOptions {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
@@ -39,10 +39,10 @@ pub(crate) struct AgentsOptions {
 #[derive(Debug, Subcommand)]
 enum AgentsCommand {
     /// List the agents that can be set up, and which of them are.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep agents list", EXIT_CODES))]
     List,
     /// Set up an agent: you hear what it does, and it asks you here.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep agents add claude-code --policy changes", EXIT_CODES))]
     Add {
         /// The agent.
         #[arg(value_parser = agent_parser())]
@@ -56,7 +56,7 @@ enum AgentsCommand {
         print: bool,
     },
     /// Undo the setup of an agent.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = example("aaep agents remove claude-code", EXIT_CODES))]
     Remove {
         /// The agent.
         #[arg(value_parser = agent_parser())]

@@ -2,7 +2,7 @@
 
 pub(crate) const FOR_THE_REST: &str = "For the rest: more.";
 pub(crate) const ONE_MISSED: &str = "1 event was missed.";
-pub(crate) const SOMETHING_MISSED: &str = "Something was missed.";
+pub(crate) const SOMETHING_MISSED: &str = "Something may have been missed.";
 pub(crate) const TOO_LONG_TO_TELL: &str = "The rest is too long to be told.";
 pub(crate) const TOO_LONG_TO_REMEMBER: &str = "The rest is too long to be remembered.";
 /// The device hangs.

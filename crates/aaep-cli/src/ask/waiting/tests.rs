@@ -179,7 +179,8 @@ fn after_a_restart_the_same_question_is_found_again() {
         .take(5)
         .map(|line| line.split(' ').next().unwrap_or_default().to_owned())
         .collect();
-    assert_eq!(methods, ["POST", "GET", "POST", "POST", "GET"]);
+    // A look that was cut off is repeated as it was.
+    assert_eq!(methods, ["POST", "GET", "GET", "POST", "GET"]);
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn each_agent_is_set_up_and_taken_away_and_its_settings_are_as_before() {
 #[test]
 fn the_programs_of_cline_come_and_go_and_those_of_others_stay() {
     let agent = HookedAgent::new("cline", None);
-    assert!(list(&agent).contains("Cline is set up. It asks you before what is risky."));
+    assert!(list(&agent).contains("Cline is set up. It asks you before everything risky."));
     let folder = agent.settings();
     let theirs = folder.join("Notes");
     fs::write(&theirs, "mine").expect("written");
