@@ -17,7 +17,8 @@ use crate::console::{CommandFailure, ascii_json_line};
 use crate::english::{checking, failures};
 use crate::hubs::{HubAddresses, HubFlags, HubTarget, OldForms};
 use crate::keys::tell;
-use crate::listen::{self, device_table::DeviceFlags};
+use crate::listen::device_table::{self, DeviceFlags};
+use crate::listen::{self};
 use crate::settings::{self, SettingsFlags, UserSettings};
 
 const EXIT_CODES: &str = "\
@@ -29,9 +30,6 @@ Exit codes:
 
 /// How long closing the subscription may take.
 const GOODBYE: Duration = Duration::from_secs(2);
-
-/// The order of the findings in JSON and in the summary.
-const ORDER: [&str; 7] = ["settings", "hub", "lines", "speech", "braille", "desktop", "sounds"];
 
 /// What to look at.
 #[derive(Debug, Args)]
@@ -76,8 +74,10 @@ impl DoctorReport {
 
     /// Prints the summary, always in the same order. Returns whether everything that the person wants works.
     fn finish(mut self) -> Result<bool, CommandFailure> {
-        let place = |name: &str| ORDER.iter().position(|it| name.starts_with(it));
-        self.findings.sort_by_key(|it| place(it.name));
+        let devices = device_table::DEVICES.iter().map(|it| it.name);
+        let order: Vec<&str> = ["settings", "hub", "lines"].into_iter().chain(devices).collect();
+        let place = |name: &str| order.iter().position(|it| name.starts_with(it));
+        self.findings.sort_by_key(|it| place(it.name).unwrap_or(order.len()));
         let is_well = self.findings.iter().all(|it| it.works.is_ok() || !it.is_wanted);
         if self.is_json {
             let checks: Vec<_> = self.findings.iter().map(DoctorFinding::json).collect();

@@ -14,8 +14,7 @@ pub(crate) fn no_signals(error: &impl Display) -> String {
     format!("the system does not report signals: {error}")
 }
 
-pub(crate) const NOTHING_TOLD: &str =
-    "nothing would be told: lines, speech, braille and desktop are all off";
+pub(crate) const NOTHING_TOLD: &str = "nothing would be told: every device that tells words is off";
 pub(crate) const TURN_ONE_ON: &str = "Turn one of them on, for example with --speech.";
 
 pub(crate) const HUB_DOES_NOT_ANSWER: &str = "the hub does not answer";

@@ -26,6 +26,8 @@ pub(crate) struct DeviceRow {
     help: &'static str,
     /// Whether it tells words, so that a person needs no other device.
     pub(crate) tells_words: bool,
+    /// Whether `faster` and `slower` change it.
+    pub(crate) has_pace: bool,
     /// Its switch in the settings.
     switch: fn(&mut UserSettings) -> &mut bool,
     pub(crate) start: fn(&UserSettings, &Sender<TimedReport>) -> StartedDevice,
@@ -37,6 +39,7 @@ pub(crate) const DEVICES: &[DeviceRow] = &[
         name: speech::NAME,
         help: "Speak everything, through speech-dispatcher",
         tells_words: true,
+        has_pace: true,
         switch: |settings| &mut settings.speech.on,
         start: |settings, reports| Ok(speech::start(speech_settings(settings)?, reports.clone())),
     },
@@ -44,6 +47,7 @@ pub(crate) const DEVICES: &[DeviceRow] = &[
         name: braille::NAME,
         help: "Show everything on a braille display, through BRLTTY",
         tells_words: true,
+        has_pace: true,
         switch: |settings| &mut settings.braille.on,
         start: |settings, reports| Ok(braille::start(braille_settings(settings)?, reports.clone())),
     },
@@ -51,6 +55,7 @@ pub(crate) const DEVICES: &[DeviceRow] = &[
         name: DESKTOP,
         help: "Let the screen reader of your desktop speak",
         tells_words: true,
+        has_pace: false,
         switch: |settings| &mut settings.desktop.on,
         start: start_desktop,
     },
@@ -58,6 +63,7 @@ pub(crate) const DEVICES: &[DeviceRow] = &[
         name: sounds::NAME,
         help: "Play sounds before the words",
         tells_words: false,
+        has_pace: false,
         switch: |settings| &mut settings.sounds.on,
         start: |settings, reports| Ok(sounds::start(sound_settings(settings), reports.clone())),
     },

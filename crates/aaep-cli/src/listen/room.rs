@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use aaep::{Event, printable};
-use aaep_announce::device::{TimedReport, braille, lines, speech};
+use aaep_announce::device::{TimedReport, lines};
 use aaep_announce::words::exact;
 use aaep_announce::{
     Announcer, AnnouncerInput, AnnouncerOutcome, Answer, AskNumber, Decided, DeviceReport,
@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep_until;
 
 use super::asking::NumberedAsk;
+use super::device_table::DEVICES;
 use super::devices::DeviceSet;
 use super::driving::PendingInstruction;
 use super::hearing::ListenedHubs;
@@ -374,7 +375,8 @@ impl ListeningRoom {
     /// Whether any device has a pace of its own.
     pub(super) fn has_pace(&self) -> bool {
         let mut devices = self.devices.channels.iter().map(|it| it.device.name());
-        devices.any(|name| name == speech::NAME || name == braille::NAME)
+        let has_pace = |name| DEVICES.iter().any(|it| it.name == name && it.has_pace);
+        devices.any(has_pace)
     }
 
     /// When the desktop's screen reader fails, the lines that were silent for it tell the open asks.

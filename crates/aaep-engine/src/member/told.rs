@@ -27,6 +27,9 @@ struct ToldTime {
     id: IdDigest,
     /// The two positions of the subscriber right after it, in the log of its audience.
     at: (u64, u64),
+    /// How many units it had been sent ahead of the first position. The context of a critical event
+    /// moves neither position.
+    ahead: usize,
 }
 
 /// The times of what was sent out of order or made for one subscriber, oldest first.
@@ -47,6 +50,7 @@ impl Cursor {
             return;
         }
         let (id, at) = (IdDigest::of(&event.envelope.event_id), (self.at, self.critical_at));
+        let ahead = self.sent_ahead();
         let times = &mut self.memory.get_or_insert_default().told.0;
         if times.len() >= MAX_TIMES {
             // The last time of each session counts, unless the subscriber is rewound.
@@ -56,7 +60,7 @@ impl Cursor {
             let oldest = times.iter().enumerate().position(has_later);
             times.remove(oldest.unwrap_or(0));
         }
-        times.push(ToldTime { session, unix_us, id, at });
+        times.push(ToldTime { session, unix_us, id, at, ahead });
     }
 
     /// Notes the time of an event that was just sent, unless all that follows in the log is later anyway.
@@ -81,11 +85,20 @@ impl Cursor {
         times.any(|it| last_us(it.session).is_some_and(|last_us| last_us < it.unix_us))
     }
 
+    /// How many units were sent ahead of the first position.
+    fn sent_ahead(&self) -> usize {
+        let details = self.memory.as_ref().and_then(|memory| memory.details.as_deref());
+        details.map_or(0, |details| details.ahead.len())
+    }
+
     /// Forgets the times of what was sent after the present position, and of these events: they are lost.
     pub(super) fn forget_told_after(&mut self, lost: &[IdDigest]) {
-        let (at, critical_at) = (self.at, self.critical_at);
+        let (at, critical_at, ahead) = (self.at, self.critical_at, self.sent_ahead());
         if let Some(memory) = &mut self.memory {
-            let is_before = |it: &ToldTime| it.at.0 <= at && it.at.1 <= critical_at;
+            let is_before = |it: &ToldTime| {
+                let is_same = it.at == (at, critical_at);
+                it.at.0 <= at && it.at.1 <= critical_at && (!is_same || it.ahead <= ahead)
+            };
             memory.told.0.retain(|it| is_before(it) && !lost.contains(&it.id));
         }
     }

@@ -148,7 +148,7 @@ impl TestHub {
 
     /// Whether the hub counts this many subscribers whose sockets are full.
     pub(crate) fn has_blocked(&self, count: u64) -> bool {
-        let line = format!("listeners_blocked {count}");
+        let line = format!("subscribers_blocked {count}");
         self.get("/metrics").body.lines().any(|it| it.starts_with("aaep_") && it.ends_with(&line))
     }
 

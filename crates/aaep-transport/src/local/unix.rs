@@ -257,7 +257,8 @@ mod tests {
         };
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
         let connecting = connect(&path);
-        let accepting = tokio::task::spawn_blocking(move || listener.accept().map(drop));
+        // The listener stays until the new connection is there; without it, connecting is refused.
+        let accepting = tokio::task::spawn_blocking(move || listener.accept().map(|_| listener));
         let (connected, accepted) = tokio::join!(connecting, accepting);
         connected.expect("it connects when there is room");
         accepted.expect("no panic").expect("accepted");
