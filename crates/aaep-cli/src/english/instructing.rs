@@ -57,7 +57,7 @@ pub(crate) fn idle_and_begins_nothing(agent: &str) -> String {
 
 pub(crate) fn does_not_stop(agent: &str) -> String {
     format!(
-        "{agent} does not stop when it is told to. To end its session without it: aaep sessions end SESSION"
+        "{agent} does not stop when it is told to. To end its session without it: aaep sessions end SESSION."
     )
 }
 

@@ -39,8 +39,8 @@ pub(crate) fn not_told(agent: &str, reason: &str) -> String {
 }
 
 /// Why it is unclear which agent is meant.
-pub(crate) const SEVERAL_CALLED_SO: &str = "Several agents are called so.";
-pub(crate) const NONE_CALLED_SO: &str = "No agent is called so.";
+pub(crate) const SEVERAL_CALLED_SO: &str = "Several agents have that name.";
+pub(crate) const NONE_CALLED_SO: &str = "No agent has that name.";
 
 /// `verb` is what the person has to type.
 pub(crate) fn name_an_agent(verb: &str) -> String {

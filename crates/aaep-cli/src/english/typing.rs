@@ -67,7 +67,8 @@ pub(crate) fn question_again(number: AskNumber) -> String {
 }
 
 pub(crate) fn waits(number: AskNumber, agent: &str, action: &str, left: Duration) -> String {
-    format!("Question {number}, from {agent}: {action} Time left: {}.", duration(left))
+    let end = if action.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("Question {number}, from {agent}: {action}{end} Time left: {}.", duration(left))
 }
 
 pub(crate) fn no_such_question(number: AskNumber) -> String {

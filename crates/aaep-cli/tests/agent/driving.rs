@@ -68,7 +68,7 @@ fn an_agent_that_takes_only_new_tasks_is_told_so() {
     ear.types("cancel mail");
     ear.hears("mail was not told.");
     ear.types("tell nobody anything");
-    ear.hears("No agent is called so. There are: mail. Nobody was told anything.");
+    ear.hears("No agent has that name. There are: mail. Nobody was told anything.");
     ear.types("stop");
     ear.hears("Quiet. The agents go on; to end one, type cancel and its name.");
     ear.quit();

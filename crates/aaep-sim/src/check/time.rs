@@ -249,14 +249,15 @@ impl TimesInOrder {
         latest.filter(|latest| excused_us.is_none_or(|excused_us| excused_us < latest.us))
     }
 
-    /// The event after which an event of the hub has to be dated, if any. The hub forgets times that are not stored when it
-    /// is killed.
+    /// The event after which an event of the hub has to be dated, if any. When the hub is killed, it forgets times that
+    /// are not stored, and which critical events it had sent ahead of their turn.
     fn latest_before_hubs<'a>(
         &self,
         times: &'a SubscriptionTimes,
         session_id: &SessionId,
     ) -> Option<&'a DatedEvent> {
-        let is_known = |it: &&DatedEvent| it.is_recorded || it.place >= self.started_at;
+        let is_known =
+            |it: &&DatedEvent| it.place >= self.started_at || (it.is_recorded && !it.is_critical);
         let arrived = times.arrived.get(session_id)?;
         arrived.iter().filter(is_known).max_by_key(|it| it.us)
     }
