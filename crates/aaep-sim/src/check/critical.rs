@@ -143,10 +143,13 @@ impl Invariant for CriticalAtOnce {
             let is_free = matches!(step.input, EngineInput::Unblock { .. })
                 && step.changed.is_some_and(|(changed, _)| changed == *at);
             let is_sent = |event: &Event| step.to(*at).any(|sent| announces(event, sent));
-            // With a rate or a pace, the notice of a gap may take a while; it is checked in the
-            // end. Events that are still available come at once, and open asks are asked again.
+            // With a rate or a pace, the notice of a gap may take a while, and if no session runs, the
+            // gap is told in the next one; both are checked in the end. Events that are still
+            // available come at once, and open asks are asked again.
             let terms = &truth.subscriptions[*at].terms;
-            if is_free && (terms.rate.is_some() || terms.pace.is_some()) {
+            let is_told_later =
+                terms.rate.is_some() || terms.pace.is_some() || self.running.is_empty();
+            if is_free && is_told_later {
                 let is_there = |event: &Arc<Event>| !is_ask(event) && is_sent(event);
                 let first = waiting.iter().position(is_there).unwrap_or(waiting.len());
                 waiting.drain(..first);

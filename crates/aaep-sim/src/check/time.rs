@@ -104,8 +104,12 @@ impl TimesInOrder {
         for (at, is_new) in step.accepted {
             let it = &truth.subscriptions[*at];
             if *is_new && it.took_over {
-                let had_key = |before: &usize| truth.subscriptions[*before].key == it.key;
-                let before = (0..*at).rev().find(had_key);
+                // Before a restart, others may have had its key.
+                let is_same = |before: &usize| {
+                    let before = &truth.subscriptions[*before];
+                    before.subscriber == it.subscriber && before.key == it.key
+                };
+                let before = (0..*at).rev().find(is_same);
                 let times = before.and_then(|before| self.subscriptions.get(&before)).cloned();
                 self.subscriptions.insert(*at, times.unwrap_or_default());
             }
