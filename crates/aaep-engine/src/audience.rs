@@ -432,7 +432,7 @@ impl Audience {
 
     /// Whether an event with this id stands for the unit at this position.
     pub(crate) fn stands_for(&self, at: u64, id: &EventId) -> bool {
-        self.unit(at).is_some_and(|unit| unit.ids(self.number).contains(id))
+        self.unit(at).is_some_and(|unit| unit.has_id(self.number, id))
     }
 
     /// The global order right after the unit before this position.
@@ -506,6 +506,12 @@ impl Unit {
     pub(crate) fn ids(&self, audience: u64) -> [EventId; 2] {
         let own = &self.event.envelope.event_id;
         [merged_id(own, audience), own.clone()]
+    }
+
+    /// Whether a subscriber may receive it under this id.
+    fn has_id(&self, audience: u64, id: &EventId) -> bool {
+        let own = &self.event.envelope.event_id;
+        own == id || merged_id(own, audience) == *id
     }
 
     /// How many bytes it takes, with its frame.

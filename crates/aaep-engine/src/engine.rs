@@ -141,6 +141,9 @@ pub(crate) struct EngineSession {
     pub(crate) next_number: u64,
     /// The timestamp of the last event.
     pub(crate) last_us: i64,
+    /// The subscribers that receive every unit at once and were sent something later than the last event:
+    /// what the engine makes next may be too early for them, so they receive the next event one by one.
+    pub(crate) told_later: BTreeSet<SubscriberKey>,
     /// The state that was last announced for each agent.
     pub(crate) announced: BTreeMap<String, String>,
     /// The state that the engine announced for an agent since that agent's own last announcement.
@@ -172,6 +175,7 @@ impl EngineSession {
             is_counted: false,
             next_number: 0,
             last_us: i64::MIN,
+            told_later: BTreeSet::new(),
             announced: BTreeMap::new(),
             spoken: BTreeMap::new(),
             clock_ahead_us: 0,
@@ -269,6 +273,8 @@ pub(crate) struct AudienceMember {
     pub(crate) due_us: u64,
     /// Its index in the list of subscribers that receive everything at once.
     pub(crate) slot: Option<u32>,
+    /// While it is in that list, the sessions of which it was sent something later than their last event.
+    pub(crate) told_later: Vec<SessionKey>,
     /// What it missed since it connected, for the summaries to mention.
     pub(crate) missing: Option<Box<MissedEvents>>,
     /// Where its subscription started.

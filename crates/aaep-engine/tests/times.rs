@@ -5,6 +5,7 @@
 mod support;
 
 use aaep::Timestamp;
+use aaep_engine::{EngineInput, Output};
 use serde_json::{Value as Json, json};
 use support::*;
 
@@ -19,6 +20,14 @@ fn dated(world: &World, ago_ms: i64, mut fields: Json) -> Json {
     let at = Timestamp::from_unix_ms(world.now.unix_us / 1000 - ago_ms).expect("a moment");
     merge(&mut fields, json!({ "timestamp": at.as_str() }));
     fields
+}
+
+/// Lets the hub say something in the session.
+fn announce(world: &mut World) {
+    world.handle(EngineInput::Announce {
+        session_id: aaep::SessionId::parse(SESSION).expect("an id"),
+        words: "Something of the hub.".to_owned(),
+    });
 }
 
 fn assert_never_back(world: &World, subscriber: &Subscriber) {
@@ -94,12 +103,8 @@ fn nothing_that_the_engine_makes_goes_back_with_the_clock_of_the_machine() {
     world.now.unix_us -= HOUR_US;
     world.take(&one);
     let merged_us = world.now.unix_us + HOUR_US - 5_000_000;
-    world.handle(aaep_engine::EngineInput::Announce {
-        session_id: aaep::SessionId::parse(SESSION).expect("an id"),
-        words: "Something of the hub.".to_owned(),
-    });
+    announce(&mut world);
     let heard = world.heard(&one);
-    assert!(!heard.is_empty());
     assert!(heard[0].event.envelope.timestamp.unix_us() > merged_us, "{heard:?}");
 }
 
@@ -136,4 +141,41 @@ fn a_summary_before_older_events_is_not_dated_after_them() {
     let kinds: Vec<&str> = world.heard(&one).iter().map(Heard::kind).collect();
     assert_eq!(kinds, ["state.changed", "progress.updated"]);
     assert_never_back(&world, &one);
+}
+
+/// The groups of subscribers that were sent the same bytes, each in one output.
+fn deliveries(outputs: &[Output]) -> Vec<usize> {
+    let sent_to = |output: &Output| match output {
+        Output::Deliver { to, .. } => Some(to.len()),
+        _ => None,
+    };
+    outputs.iter().filter_map(sent_to).collect()
+}
+
+#[test]
+fn a_quiet_session_lets_events_of_other_sessions_go_to_everyone_at_once() {
+    let mut world = World::started();
+    world.pass_s(1);
+    // Each subscriber is sent a summary of the session, dated after its last event.
+    let everyone: Vec<Subscriber> = (1..=3).map(|it| world.listen(it, json!({}))).collect();
+    world.pass_s(1);
+    world.start("sess_other");
+    for percent in 1..3 {
+        let outputs = world.say_in("sess_other", "progress.updated", progress(percent));
+        assert_eq!(deliveries(&outputs), [3], "one output for all subscribers");
+    }
+    // The clock of the machine is set back, and the hub says something in the quiet session.
+    everyone.iter().for_each(|it| drop(world.take(it)));
+    let told_us = world.now.unix_us - 1_000_000;
+    world.now.unix_us -= HOUR_US;
+    announce(&mut world);
+    for one in &everyone {
+        let heard = world.heard(one);
+        assert!(heard[0].event.envelope.timestamp.unix_us() >= told_us, "{heard:?}");
+    }
+    world.now.unix_us += HOUR_US;
+    world.pass_s(20);
+    world.say("progress.updated", progress(1));
+    let outputs = world.say("progress.updated", progress(2));
+    assert_eq!(deliveries(&outputs), [3], "one output again once its events are later");
 }

@@ -8,6 +8,7 @@ use crate::audience::{Audience, HistoryEntry, SubscriberKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
+use crate::keys::SessionKey;
 use crate::member::{Cursor, DeliveryPass, DeliveryProgress};
 
 /// How long a wire has at most to take a batch. The wire says when it has; if that message is lost, delivery
@@ -31,6 +32,7 @@ impl HeldUntil {
 impl Engine {
     /// Shapes an event for every audience and delivers it to every subscriber that may receive it now.
     pub(super) fn deliver(&mut self, now: Now, entry: &HistoryEntry, out: &mut Vec<Output>) {
+        self.single_out_told_later(entry.session);
         let log_bytes = self.log_bytes();
         let Engine { audiences, members, sessions, primary, config, log_space, .. } = self;
         let mut told = Vec::new();
@@ -187,18 +189,22 @@ impl Engine {
         if member.presence != MemberPresence::Here {
             return;
         }
-        let last_us = |key| self.sessions.get(key).map(|session| session.last_us);
-        let is_plain = member.limits.is_none()
-            && member.cursor.is_plain()
-            && !member.cursor.is_dated_ahead(last_us);
+        let is_plain = member.limits.is_none() && member.cursor.is_plain();
         let key = member.agreed.audience.clone();
         self.leave_lists(subscriber);
-        let Engine { audiences, members, .. } = self;
+        let Engine { audiences, members, sessions, .. } = self;
         let Some(audience) = audiences.get_mut(&key) else { return };
         let Some(member) = members.get_mut(subscriber) else { return };
         if is_plain && held.is_none() {
             member.slot = u32::try_from(audience.subscribers.unlimited.len()).ok();
             audience.subscribers.unlimited.push(subscriber);
+            let last_us = |key| sessions.get(key).map(|session| session.last_us);
+            member.told_later = member.cursor.told_later(last_us);
+            for session in &member.told_later {
+                if let Some(session) = sessions.get_mut(*session) {
+                    session.told_later.insert(subscriber);
+                }
+            }
             return;
         }
         audience.subscribers.connected.insert(subscriber);
@@ -210,6 +216,21 @@ impl Engine {
         }
     }
 
+    /// Lets those who were sent something later than the last event of a session receive its next event one
+    /// by one, so that nothing that the engine makes goes back in time for them (ruling 7).
+    fn single_out_told_later(&mut self, session: SessionKey) {
+        let Some(session) = self.sessions.get_mut(session) else { return };
+        for subscriber in std::mem::take(&mut session.told_later) {
+            self.leave_lists(subscriber);
+            let Engine { audiences, members, .. } = self;
+            let Some(member) = members.get(subscriber) else { continue };
+            if let Some(audience) = audiences.get_mut(&member.agreed.audience) {
+                audience.subscribers.connected.insert(subscriber);
+                audience.subscribers.ready.insert(subscriber);
+            }
+        }
+    }
+
     /// Removes a subscriber from all delivery lists, but not from its audience. A subscriber that is away is
     /// in none of them, and its subscription still ends when it is due.
     pub(super) fn leave_lists(&mut self, subscriber: SubscriberKey) {
@@ -218,8 +239,13 @@ impl Engine {
             return;
         }
         self.forget_due(subscriber);
-        let Engine { audiences, members, .. } = self;
+        let Engine { audiences, members, sessions, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
+        for session in std::mem::take(&mut member.told_later) {
+            if let Some(session) = sessions.get_mut(session) {
+                session.told_later.remove(&subscriber);
+            }
+        }
         let Some(audience) = audiences.get_mut(&member.agreed.audience) else { return };
         audience.subscribers.ready.remove(&subscriber);
         audience.subscribers.connected.remove(&subscriber);

@@ -383,6 +383,7 @@ impl Engine {
             cursor: Cursor::starting_at(end),
             due_us: NEVER,
             slot: None,
+            told_later: Vec::new(),
             missing: None,
             start: SubscriptionStart::AtOrder(self.next_order),
             in_order_after: self.newest.clone(),

@@ -78,11 +78,17 @@ impl Cursor {
         of_session.map(|it| it.unix_us).max().unwrap_or(i64::MIN)
     }
 
-    /// Whether the next event of a session may be earlier than what was sent. `last_us` is the last time of
-    /// a session, or none if the session is over.
-    pub(crate) fn is_dated_ahead(&self, last_us: impl Fn(SessionKey) -> Option<i64>) -> bool {
-        let mut times = self.memory.iter().flat_map(|memory| &memory.told.0);
-        times.any(|it| last_us(it.session).is_some_and(|last_us| last_us < it.unix_us))
+    /// The sessions whose next event may be earlier than what was sent, each once. `last_us` is the last time
+    /// of a session, or none if the session is over.
+    pub(crate) fn told_later(
+        &self,
+        last_us: impl Fn(SessionKey) -> Option<i64>,
+    ) -> Vec<SessionKey> {
+        let times = self.memory.iter().flat_map(|memory| &memory.told.0);
+        let later = times.filter(|it| last_us(it.session).is_some_and(|last| last < it.unix_us));
+        // The times of a session only grow, so the last one of each is enough; there are few.
+        let sessions: BTreeSet<SessionKey> = later.map(|it| it.session).collect();
+        sessions.into_iter().collect()
     }
 
     /// How many units were sent ahead of the first position.
