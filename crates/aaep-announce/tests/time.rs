@@ -58,6 +58,18 @@ fn the_time_that_is_told_is_the_one_that_counts_from_presentation() {
 }
 
 #[test]
+fn a_question_that_waits_as_long_as_the_person_likes_has_no_time_and_no_warning() {
+    let mut room = Room::quiet();
+    let (event, remaining) = (&patient("rpl_1"), std::time::Duration::MAX);
+    let asked = Asked { number: 1, event, remaining, can_answer: true };
+    room.handle(AnnouncerInput::Asked(asked));
+    let told = room.listen().concat();
+    assert!(told.contains("It waits until you answer."), "{told}");
+    assert!(!told.contains("You have") && !told.contains("Without an answer"), "{told}");
+    assert_eq!(room.announcer.deadline(), None);
+}
+
+#[test]
 fn nothing_about_time_is_told_after_a_question_is_settled() {
     let mut room = Room::quiet();
     ask(&mut room, 1, &patient("rpl_1"));

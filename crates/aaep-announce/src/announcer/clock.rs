@@ -27,6 +27,8 @@ pub(super) enum AskClock {
     /// It runs until then.
     Running(Option<Duration>),
     Paused,
+    /// The agent waits as long as the person likes.
+    Endless,
 }
 
 /// How much time a person has after the presentation of a question, if the producer counts from there.
@@ -43,6 +45,9 @@ pub fn time_after_presentation(event: &Event) -> Option<Duration> {
 impl AskClock {
     /// The clock of a question that has this much time left.
     pub(super) fn of(event: &Event, now: Duration, remaining: Duration) -> Self {
+        if remaining == Duration::MAX {
+            return AskClock::Endless;
+        }
         match time_after_presentation(event) {
             // Until the producer says when it ends, `remaining` is the longest possible time.
             Some(timeout) if remaining > timeout => AskClock::Waiting(timeout),
@@ -55,7 +60,7 @@ impl AskClock {
         match self {
             AskClock::Waiting(all) => Some(all),
             AskClock::Running(until) => until.map(|it| it.saturating_sub(now)),
-            AskClock::Paused => None,
+            AskClock::Paused | AskClock::Endless => None,
         }
     }
 
@@ -63,7 +68,7 @@ impl AskClock {
     pub(super) fn ends_at(self) -> Option<Duration> {
         match self {
             AskClock::Running(until) => until,
-            AskClock::Waiting(_) | AskClock::Paused => None,
+            AskClock::Waiting(_) | AskClock::Paused | AskClock::Endless => None,
         }
     }
 }
@@ -127,6 +132,7 @@ impl AnnouncedAsk {
     pub(super) fn time_now(&self, now: Duration, known: &str) -> String {
         match self.clock.remaining(now) {
             Some(left) => format!("{} {known}", asks::you_have_to_answer(left)),
+            None if self.clock == AskClock::Endless => format!("{} {known}", asks::WAITS_FOR_YOU),
             None => format!("{} {known}", asks::TIME_STANDS_STILL),
         }
         .trim_end()

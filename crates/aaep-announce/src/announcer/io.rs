@@ -94,7 +94,8 @@ pub struct Asked<'a> {
     /// The event with the question.
     pub event: &'a Event,
     /// How much time is left to answer. If the producer counts from presentation (see [`time_after_presentation`]),
-    /// this is the longest possible time until the producer says when it ends.
+    /// this is the longest possible time until the producer says when it ends. [`Duration::MAX`] if the agent waits as
+    /// long as the person likes.
     ///
     /// [`time_after_presentation`]: crate::time_after_presentation
     pub remaining: Duration,

@@ -179,6 +179,7 @@ impl AnnouncedAsk {
             Some(left) => {
                 format!("{} {}", own(&asks::you_have(left)), self.silence)
             }
+            None if self.clock == AskClock::Endless => own(asks::WAITS_FOR_YOU),
             None => format!("{} {}", own(asks::TIME_STANDS_STILL), self.silence),
         }
     }

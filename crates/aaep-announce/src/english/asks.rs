@@ -21,6 +21,7 @@ pub(crate) const ASSUMES: &str = "Without an answer it assumes:";
 pub(crate) const GOES_ON: &str = "Without an answer it goes on as it can.";
 pub(crate) const WITH_A_NUMBER: &str = "Answer with a number.";
 pub(crate) const IN_OWN_WORDS: &str = "Answer in your own words.";
+pub(crate) const WAITS_FOR_YOU: &str = "It waits until you answer.";
 pub(crate) const TIME_STANDS_STILL: &str = "The time to answer stands still.";
 /// Said when an agent grants less time than the person asked for.
 pub(crate) const SHORTENED: &str = "That is less than you asked for. The agent allows no more.";
