@@ -4,10 +4,16 @@
 //! except the editor's late answer to a question that the person answered here. A turn, from a prompt to its answer,
 //! is one session.
 //!
+//! [`AcpClient`] is an editor of our own in a few lines of text. With it, the bridge puts permission requests as menus
+//! ([`AcpMenu`]) and answers them itself, because nobody else does.
+//!
 //! Deliberately absent: an answer to anything but a permission request, and a choice that nobody made.
 
 mod answer;
+mod client;
 mod diff;
+mod form;
+mod menu;
 mod permission;
 mod session;
 mod tool_call;
@@ -22,6 +28,12 @@ use crate::event::{AgentVoice, shortened_to};
 use crate::policy::AskPolicy;
 use crate::risk::RiskTable;
 use crate::tool_words::project_name;
+pub use client::{
+    AcpClient, AcpClientNews, AcpClientStep, AcpFormNumber, AcpOpening, AcpSlashCommand,
+    ListedMode, ListedSession, LoginWay,
+};
+pub use form::{AcpForm, AcpFormAnswer, AcpFormField, FormFieldKind};
+pub use menu::{AcpMenu, AcpMenuEnding, AcpPlace};
 use permission::OpenPermission;
 use session::{AcpSession, AcpTurn};
 use wire::RequestId;
@@ -100,6 +112,12 @@ pub struct AcpPlan {
     pub to_agent: Vec<Value>,
     /// Messages of ours for the editor.
     pub to_editor: Vec<Value>,
+    /// In a chat: menus that are over, and how. They are closed before another one opens.
+    pub closed_menus: Vec<(AcpAskNumber, AcpMenuEnding)>,
+    /// In a chat: what the person chooses from there.
+    pub menu: Option<AcpMenu>,
+    /// In a chat: a menu that nobody else will answer.
+    pub only_here: Option<AcpAskNumber>,
     /// What the person at the terminal should know.
     pub notice: Option<String>,
 }
@@ -112,6 +130,7 @@ enum EditorRequest {
     LoadSession { session: String },
     Prompt { session: String },
     SetMode { session: String, mode: String },
+    SetOption { session: String },
 }
 
 /// One agent and its editor.
@@ -121,6 +140,8 @@ pub struct AcpBridge {
     agent_name: String,
     /// Whether the person gave the name.
     is_named: bool,
+    /// Where the agent is used.
+    place: AcpPlace,
     /// Tells this run from others in which the agent goes on with the same session.
     run: String,
     /// Whether the version of the protocol is understood.
@@ -142,6 +163,7 @@ impl AcpBridge {
             agent_id: agent_id(name),
             agent_name: shortened_to(name, 80),
             is_named,
+            place: AcpPlace::Editor,
             run: run.to_owned(),
             is_understood: true,
             sessions: Vec::new(),
@@ -151,6 +173,11 @@ impl AcpBridge {
             late: BTreeSet::new(),
             last_ask: 0,
         }
+    }
+
+    /// The same for a chat, in which the bridge puts and answers permission requests itself.
+    pub fn in_chat(self) -> Self {
+        AcpBridge { place: AcpPlace::Chat, ..self }
     }
 
     /// The name under which the hub knows the agent.
@@ -225,8 +252,12 @@ impl AcpBridge {
                 EditorRequest::Prompt { session }
             }
             "session/set_mode" => EditorRequest::SetMode { session, mode: text("modeId") },
+            "session/set_config_option" => EditorRequest::SetOption { session },
             "session/cancel" => {
-                self.stop_asking(&session, plan);
+                match self.place {
+                    AcpPlace::Editor => self.stop_asking(&session, plan),
+                    AcpPlace::Chat => self.cancel_turn(&session, plan),
+                }
                 return;
             }
             _ => return,
@@ -288,6 +319,11 @@ impl AcpBridge {
                 let is_done = message.get("error").is_none();
                 if let Some(session) = self.session(&session).filter(|_| is_done) {
                     session.set_mode(&mode);
+                }
+            }
+            EditorRequest::SetOption { session } => {
+                if let Some(session) = self.session(&session) {
+                    session.read_options(&result["configOptions"]);
                 }
             }
             EditorRequest::Prompt { session } => {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "recordings are files")]
 
+#[path = "acp/chat.rs"]
+mod chat;
 #[path = "acp/recordings.rs"]
 mod recordings;
 #[path = "acp/wire.rs"]

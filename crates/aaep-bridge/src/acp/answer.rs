@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::menu::{AcpMenuEnding, AcpPlace};
 use super::permission::{OpenPermission, PermissionOption, PermissionOptions, question};
 use super::tool_call::CallDecision;
 use super::turn::tell_invoked;
@@ -12,11 +13,11 @@ use crate::event::shortened_to;
 use crate::gate::AskAnswer;
 use crate::policy::AskPolicy;
 
-/// Where a permission request was answered.
+/// Where and how a permission request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerPlace {
-    /// In the editor.
-    Editor,
+    /// In the editor, or in the chat.
+    Front,
     /// Here, by yes or no.
     Confirmation,
     /// Here, by a choice.
@@ -33,6 +34,9 @@ impl AcpBridge {
     ) {
         let params = &message["params"];
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        if self.place == AcpPlace::Chat {
+            plan.forward = AcpForward::Nothing;
+        }
         let Some(id) = RequestId::of(&message["id"]) else { return };
         if self.late.contains(&id) {
             // The editor's late answer to the question before could be taken for the answer to this one.
@@ -47,10 +51,16 @@ impl AcpBridge {
         if self.permissions.contains_key(&id) {
             // Nobody can say which of the two an answer means, so only the editor answers.
             self.forget_permission(&id, plan);
+            if self.place == AcpPlace::Chat {
+                plan.to_agent.push(cancelled(&message["id"]));
+            }
             return;
         }
         if self.session(&session).is_none_or(|it| it.turn.is_none()) {
-            let Some(voice) = self.open_turn(&session, setup.now_ms) else { return };
+            let Some(voice) = self.open_turn(&session, setup.now_ms) else {
+                self.refuse_unput(&message["id"], plan);
+                return;
+            };
             plan.events.push(voice.started(&format!("{} is at work.", voice.agent_name)));
         }
         self.put_permission(&id, &session, message, setup, plan);
@@ -66,7 +76,7 @@ impl AcpBridge {
         plan: &mut AcpPlan,
     ) {
         let params = &message["params"];
-        let folder = self.folder(session);
+        let (folder, place) = (self.folder(session), self.place);
         let is_tracked = self.permissions.len() < MAX_PERMISSIONS
             && self.late.len() + self.permissions.len() < MAX_LATE_ANSWERS;
         let number = self.next_ask();
@@ -77,7 +87,9 @@ impl AcpBridge {
         let call = params["toolCall"]["toolCallId"].as_str().unwrap_or_default().to_owned();
         let at = turn.call_at(&call).filter(|_| is_tracked);
         let Some(known) = at.and_then(|it| turn.call(it)) else {
-            plan.events.push(voice.waits(&format!("{name} asks in the editor. Answer there.")));
+            let place = place.name();
+            plan.events.push(voice.waits(&format!("{name} asks in {place}. Answer there.")));
+            self.refuse_unput(&message["id"], plan);
             return;
         };
         known.merge(&params["toolCall"]);
@@ -91,7 +103,7 @@ impl AcpBridge {
         if asked.is_none() {
             let words = known.question(&folder).unwrap_or_else(|| known.sentence(&folder));
             let words = shortened_to(&words, 1500);
-            let words = format!("{name} asks in the editor: {words} {verdict} Answer there.");
+            let words = format!("{name} asks in {}: {words} {verdict} Answer there.", place.name());
             plan.events.push(voice.waits(&words));
         }
         let permission = OpenPermission {
@@ -100,12 +112,16 @@ impl AcpBridge {
             call,
             options: options.unwrap_or_default(),
             ask: asked.is_some().then_some(number),
+            menu: None,
             shown: known.actions(),
             digest: known.digest(),
             verdict,
         };
         plan.ask = asked.map(|(event, is_confirmation)| AcpAsk { number, event, is_confirmation });
         self.permissions.insert(id.clone(), permission);
+        if place == AcpPlace::Chat {
+            self.put_menu(id, plan);
+        }
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
@@ -116,16 +132,19 @@ impl AcpBridge {
         let Some(permission) = self.permissions.remove(&id) else { return plan };
         let Some(option) = permission.options.meant(answer).cloned() else {
             let session = permission.session.clone();
+            plan.only_here = permission.menu;
             self.permissions.insert(id, OpenPermission { ask: None, ..permission });
-            if let Some(turn) = self.turn(&session) {
-                let words = "Nobody answered here. The question stays open in the editor.";
-                plan.events.push(turn.voice.waits(words));
+            if let Some(voice) = self.turn(&session).map(|it| it.voice.clone()) {
+                let place = self.place.name();
+                let words = format!("Nobody answered here. The question stays open in {place}.");
+                plan.events.push(voice.waits(&words));
             }
             return plan;
         };
         plan.to_agent.push(selected(&permission.id, &option.id));
-        plan.to_editor.push(cancel_request(&permission.id));
-        self.late.insert(id);
+        let ending = AcpMenuEnding::Elsewhere { is_refused: option.rejects() };
+        plan.closed_menus.extend(permission.menu.map(|it| (it, ending)));
+        self.close_in_editor(id, &permission.id, &mut plan);
         let place = if matches!(answer, AskAnswer::Words(_)) {
             AnswerPlace::Choice
         } else {
@@ -147,10 +166,9 @@ impl AcpBridge {
             return;
         }
         if let Some(session) = self.elicitations.remove(id) {
+            let words = format!("It was answered in {}.", self.place.name());
             if let Some(turn) = self.turn(&session) {
-                let fields = json!({
-                    "to_state": "thinking", "summary_normal": "It was answered in the editor.",
-                });
+                let fields = json!({ "to_state": "thinking", "summary_normal": words });
                 plan.events.push(turn.voice.event("state.changed", fields));
             }
             return;
@@ -164,8 +182,25 @@ impl AcpBridge {
         if is_denied {
             self.tell_denied(&permission, "It was not allowed in the editor.", plan);
         } else {
-            self.tell_decision(&permission, option.as_ref(), AnswerPlace::Editor, plan);
+            self.tell_decision(&permission, option.as_ref(), AnswerPlace::Front, plan);
         }
+    }
+
+    /// The person chose from a menu. Nothing happens if it is over, or if it does not have this option.
+    pub fn choose(&mut self, menu: AcpAskNumber, option: &str) -> AcpPlan {
+        let mut plan = AcpPlan::default();
+        let found = self.permissions.iter().find(|(_, it)| it.menu == Some(menu));
+        let Some((id, option)) =
+            found.and_then(|(id, it)| Some((id.clone(), it.options.find(option)?.clone())))
+        else {
+            return plan;
+        };
+        let Some(permission) = self.permissions.remove(&id) else { return plan };
+        plan.withdrawn.extend(permission.ask);
+        plan.to_agent.push(selected(&permission.id, &option.id));
+        plan.closed_menus.push((menu, AcpMenuEnding::Here { is_refused: option.rejects() }));
+        self.tell_decision(&permission, Some(&option), AnswerPlace::Front, &mut plan);
+        plan
     }
 
     /// Tells what an answer means for the tool.
@@ -178,7 +213,7 @@ impl AcpBridge {
     ) {
         let name = option.map(|it| it.name.as_str()).unwrap_or_default();
         let how = match place {
-            AnswerPlace::Editor => format!("In the editor it was answered: “{name}”."),
+            AnswerPlace::Front => format!("In {} it was answered: “{name}”.", self.place.name()),
             AnswerPlace::Confirmation => String::new(),
             AnswerPlace::Choice => format!("You chose: “{name}”."),
         };
@@ -221,7 +256,12 @@ impl AcpBridge {
     }
 
     /// Tells that a tool does not run, whatever the agent says of it later.
-    fn tell_denied(&mut self, permission: &OpenPermission, how: &str, plan: &mut AcpPlan) {
+    pub(super) fn tell_denied(
+        &mut self,
+        permission: &OpenPermission,
+        how: &str,
+        plan: &mut AcpPlan,
+    ) {
         let folder = self.folder(&permission.session);
         let Some(turn) = self.turn(&permission.session) else { return };
         plan.events.extend(turn.end_text());
@@ -252,6 +292,7 @@ impl AcpBridge {
     pub(super) fn forget_permission(&mut self, id: &RequestId, plan: &mut AcpPlan) {
         if let Some(permission) = self.permissions.remove(id) {
             plan.withdrawn.extend(permission.ask);
+            plan.closed_menus.extend(permission.menu.map(|it| (it, AcpMenuEnding::Withdrawn)));
         }
         self.elicitations.remove(id);
     }
@@ -262,10 +303,18 @@ impl AcpBridge {
         for permission in self.permissions.values_mut().filter(is_it) {
             plan.withdrawn.extend(permission.ask.take());
         }
+        self.close_menus(plan, |it| it.session == session && it.call == call);
     }
 
     /// If a call became another than the one that the person is asked about, their answer would not be for it.
-    pub(super) fn check_shown(&mut self, session: &str, call: &str, plan: &mut AcpPlan) {
+    pub(super) fn check_shown(
+        &mut self,
+        session: &str,
+        call: &str,
+        setup: &AcpSetup<'_>,
+        plan: &mut AcpPlan,
+    ) {
+        let place = self.place;
         let Some(turn) = self.turn(session) else { return };
         let voice = turn.voice.clone();
         let Some(actions) = turn.call_named(call).map(|it| it.actions()) else { return };
@@ -274,9 +323,13 @@ impl AcpBridge {
         };
         for permission in self.permissions.values_mut().filter(is_it) {
             plan.withdrawn.extend(permission.ask.take());
-            let words = "It changed what it asks for, so the question here is closed. Answer in the editor.";
-            plan.events.push(voice.waits(words));
+            let place = place.name();
+            let words = format!(
+                "It changed what it asks for, so the question here is closed. Answer in {place}."
+            );
+            plan.events.push(voice.waits(&words));
         }
+        self.renew_menus(session, call, setup, plan);
     }
 
     /// The agent puts a question of its own, which only the editor can show.
@@ -288,7 +341,7 @@ impl AcpBridge {
     ) {
         let params = &message["params"];
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let name = self.agent_name.clone();
+        let (name, place) = (self.agent_name.clone(), self.place.name());
         if self.session(&session).is_none_or(|it| it.turn.is_none()) {
             let Some(voice) = self.open_turn(&session, setup.now_ms) else { return };
             plan.events.push(voice.started(&format!("{name} is at work.")));
@@ -297,7 +350,7 @@ impl AcpBridge {
         plan.events.extend(turn.end_text());
         let question = shortened_to(params["message"].as_str().unwrap_or_default(), 1500);
         let words = format!(
-            "{name} has a question, which can only be answered in the editor. It asks: {question}"
+            "{name} has a question, which can only be answered in {place}. It asks: {question}"
         );
         plan.events.push(turn.voice.waits(&words));
         let has_room = self.elicitations.len() < MAX_PERMISSIONS;
@@ -315,20 +368,33 @@ impl AcpBridge {
             .find(|it| it.turn.as_ref().is_some_and(|it| it.voice.session_id == hub_session));
         let Some(session) = found.map(|it| it.id.clone()) else { return plan };
         plan.to_agent.push(cancel_session(&session));
+        self.cancel_turn(&session, &mut plan);
+        plan
+    }
+
+    /// Answers every open question of a session with "cancelled", and tells that the agent was asked to stop.
+    pub(super) fn cancel_turn(&mut self, session: &str, plan: &mut AcpPlan) {
         let open = self.permissions.iter().filter(|(_, it)| it.session == session);
         let open: Vec<RequestId> = open.map(|(id, _)| id.clone()).collect();
         for id in open {
             let Some(permission) = self.permissions.remove(&id) else { continue };
             plan.withdrawn.extend(permission.ask);
             plan.to_agent.push(cancelled(&permission.id));
-            plan.to_editor.push(cancel_request(&permission.id));
-            self.late.insert(id);
-            self.tell_denied(&permission, "You asked it to stop.", &mut plan);
+            plan.closed_menus.extend(permission.menu.map(|it| (it, AcpMenuEnding::Withdrawn)));
+            self.close_in_editor(id, &permission.id, plan);
+            self.tell_denied(&permission, "You asked it to stop.", plan);
         }
-        if let Some(turn) = self.turn(&session) {
+        if let Some(turn) = self.turn(session) {
             plan.events.extend(turn.end_text());
             plan.events.push(turn.voice.progress("It was asked to stop."));
         }
-        plan
+    }
+
+    /// Closes the question in the editor, and lets its late answer reach nobody.
+    fn close_in_editor(&mut self, id: RequestId, written: &Value, plan: &mut AcpPlan) {
+        if self.place == AcpPlace::Editor {
+            plan.to_editor.push(cancel_request(written));
+            self.late.insert(id);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::gate::AskAnswer;
 use crate::risk::{AgentAction, RiskVerdict};
 
 /// The longest question, in characters. A longer one cannot be put whole, so it is not put.
-const MAX_QUESTION_CHARS: usize = 15_000;
+pub(super) const MAX_QUESTION_CHARS: usize = 15_000;
 
 /// How long the person has, and how long at most if they ask for more time.
 const TIMEOUT_SECONDS: u64 = 600;
@@ -40,7 +40,7 @@ impl PermissionOption {
 
 /// The options of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct PermissionOptions(Vec<PermissionOption>);
+pub(super) struct PermissionOptions(pub(super) Vec<PermissionOption>);
 
 impl PermissionOptions {
     /// Reads the options. `None` if not every one of them can be put.
@@ -67,7 +67,7 @@ impl PermissionOptions {
     }
 
     /// The only option of a kind.
-    fn only(&self, kind: &str) -> Option<&PermissionOption> {
+    pub(super) fn only(&self, kind: &str) -> Option<&PermissionOption> {
         let mut found = self.0.iter().filter(|it| it.kind == kind);
         found.next().filter(|_| found.next().is_none())
     }
@@ -88,7 +88,7 @@ impl PermissionOptions {
     }
 
     /// The label of each option: its name, and its id where names repeat.
-    fn choices(&self) -> Vec<Value> {
+    pub(super) fn choices(&self) -> Vec<Value> {
         let is_repeated =
             |name: &str| self.0.iter().filter(|it| it.name.eq_ignore_ascii_case(name)).count() > 1;
         let label = |it: &PermissionOption| {
@@ -109,6 +109,8 @@ pub(super) struct OpenPermission {
     pub(super) options: PermissionOptions,
     /// The question at the hub, while it can be answered there.
     pub(super) ask: Option<AcpAskNumber>,
+    /// The menu in the chat.
+    pub(super) menu: Option<AcpAskNumber>,
     /// What the person was shown.
     pub(super) shown: Vec<AgentAction>,
     pub(super) verdict: RiskVerdict,

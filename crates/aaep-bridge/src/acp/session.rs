@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::tool_call::AcpToolCall;
+use super::tool_call::{AcpToolCall, CallDecision};
 use super::wire::RequestId;
 use crate::event::{AgentVoice, count, shortened_to};
 use crate::tool_words::duration_words;
@@ -190,6 +190,23 @@ impl AcpTurn {
         }
         events.push(self.voice.said(&output.own_id, rest, false));
         events
+    }
+
+    /// Ends the calls that were told to run and of which nothing more was told. No turn ends before its tools.
+    pub(super) fn end_calls(&mut self) -> Vec<Value> {
+        let open = self.calls.iter_mut();
+        let open = open.filter(|it| !it.has_ended && it.decision != CallDecision::Denied);
+        let voice = &self.voice;
+        let ended = open.filter_map(|call| {
+            let tool = call.told_as.take()?;
+            call.end();
+            let fields = serde_json::json!({
+                "tool": tool, "tool_call_id": call.own_id, "status": "timeout",
+                "error_message": "How this ended was not reported.",
+            });
+            Some(voice.event("tool.completed", fields))
+        });
+        ended.collect()
     }
 
     /// Ends the text that is being told, if there is one.

@@ -91,6 +91,7 @@ impl AcpBridge {
     ) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
         plan.events.extend(turn.end_text());
+        plan.events.extend(turn.end_calls());
         let words = turn.ended_words(setup.now_ms);
         let stopped = match reason {
             "end_turn" => None,
@@ -134,12 +135,14 @@ impl AcpBridge {
     fn break_turn(&mut self, session: &str, words: &str, plan: &mut AcpPlan) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
         plan.events.extend(turn.end_text());
+        plan.events.extend(turn.end_calls());
         let fields = json!({ "error_category": "unknown", "summary_normal": words });
         plan.events.push(turn.voice.event("session.errored", fields));
     }
 
     fn take_turn(&mut self, session: &str, plan: &mut AcpPlan) -> Option<AcpTurn> {
         self.stop_asking(session, plan);
+        self.close_menus(plan, |it| it.session == session);
         self.permissions.retain(|_, it| it.session != session);
         self.elicitations.retain(|_, it| it != session);
         self.session(session)?.turn.take()
@@ -191,7 +194,7 @@ impl AcpBridge {
                     }
                     known.merge(update);
                 }
-                self.check_shown(&name, &call, plan);
+                self.check_shown(&name, &call, setup, plan);
                 match update["status"].as_str() {
                     Some("in_progress") => self.tell_begun(&name, &folder, at, setup, plan),
                     Some("completed") => {

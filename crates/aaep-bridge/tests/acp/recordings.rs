@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use aaep_bridge::acp::AcpSide;
+use aaep_bridge::acp::{AcpClient, AcpForward, AcpOpening, AcpSide};
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::Value;
 
@@ -14,9 +14,22 @@ use crate::wire::{Wire, assert_sound};
 #[test]
 #[ignore = "needs the recordings of real agents beside the checkout, or AAEP_TRAFFIC"]
 fn recordings_of_real_agents_are_told_soundly() {
+    let mut played = 0;
+    for_each_recording(|path, lines| {
+        for (_, policy) in AskPolicy::NAMES {
+            for is_answered_here in [false, true] {
+                play(path, lines, policy, is_answered_here);
+                played += 1;
+            }
+        }
+    });
+    assert!(played >= 80, "only {played} plays were found");
+}
+
+/// Reads every recording of this protocol.
+fn for_each_recording(mut play: impl FnMut(&Path, &[Value])) {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/traffic");
     let folder = std::env::var_os("AAEP_TRAFFIC").map_or_else(beside, PathBuf::from);
-    let mut played = 0;
     for agent in std::fs::read_dir(folder).expect("a folder") {
         let agent = agent.expect("an entry").path();
         let Ok(files) = std::fs::read_dir(&agent) else { continue };
@@ -28,16 +41,54 @@ fn recordings_of_real_agents_are_told_soundly() {
             }
             let text = std::fs::read_to_string(&path).expect("a file");
             let recording: Value = serde_json::from_str(&text).expect("JSON");
-            let lines = recording["lines"].as_array().expect("lines");
-            for (_, policy) in AskPolicy::NAMES {
-                for is_answered_here in [false, true] {
-                    play(&path, lines, policy, is_answered_here);
-                    played += 1;
-                }
-            }
+            play(&path, recording["lines"].as_array().expect("lines"));
         }
     }
-    assert!(played >= 80, "only {played} plays were found");
+}
+
+/// Every recording in a chat: each permission request becomes a menu that shows its options, a choice answers it exactly
+/// once, and the client takes everything that the agent says.
+#[test]
+#[ignore = "needs the recordings of real agents beside the checkout, or AAEP_TRAFFIC"]
+fn recordings_of_real_agents_can_be_answered_in_a_chat() {
+    let mut menus = 0;
+    for_each_recording(|path, lines| {
+        let mut wire = Wire::new(AskPolicy::AskWhenRisky);
+        wire.bridge = wire.bridge.in_chat();
+        let (mut client, _) = AcpClient::new("/home/user/project", AcpOpening::New);
+        for line in lines {
+            let message = &line["msg"];
+            let is_client = line["dir"] == "client";
+            let is_answer = is_client && message["result"].get("outcome").is_some();
+            if is_answer {
+                continue;
+            }
+            let from = if is_client { AcpSide::Editor } else { AcpSide::Agent };
+            let plan = wire.hear(from, message);
+            if !is_client && plan.forward == AcpForward::Unchanged {
+                client.hear(message);
+            }
+            if message["method"] != "session/request_permission" {
+                assert!(plan.menu.is_none(), "{}", path.display());
+                continue;
+            }
+            let menu = plan.menu.unwrap_or_else(|| panic!("no menu: {}", path.display()));
+            let offered = message["params"]["options"].as_array().expect("options");
+            let choices = menu.event["choices"].as_array().expect("choices");
+            assert_eq!(offered.len(), choices.len());
+            for (option, choice) in offered.iter().zip(choices) {
+                assert_eq!(option["optionId"], choice["value"]);
+            }
+            let refusal = menu.refusals.first().expect("an option that refuses").clone();
+            let plan = wire.bridge.choose(menu.number, &refusal);
+            wire.take(&plan);
+            let answers = wire.answers_to(&message["id"]);
+            assert_eq!(answers.last().expect("one")["optionId"], refusal, "{}", path.display());
+            menus += 1;
+        }
+        assert_sound(&wire.told);
+    });
+    assert!(menus >= 10, "only {menus} menus");
 }
 
 /// Plays a recording. If the person answers here, they always say no, before the editor answers.

@@ -40,7 +40,16 @@ impl Wire {
 
     /// A turn that has begun.
     pub(crate) fn begun(policy: AskPolicy) -> Self {
+        Wire::begun_with(policy, |it| it)
+    }
+
+    /// The same with another bridge.
+    pub(crate) fn begun_with(
+        policy: AskPolicy,
+        change: impl FnOnce(AcpBridge) -> AcpBridge,
+    ) -> Self {
         let mut wire = Wire::new(policy);
+        wire.bridge = change(wire.bridge);
         wire.editor(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
         wire.agent(json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1,
             "agentInfo": { "name": "gemini-cli", "title": "Gemini CLI" } } }));
