@@ -4,13 +4,14 @@
 //! The translation is in `aaep_bridge`; this passes lines on, speaks with the hub, and ends as the agent ends.
 //! Standard output carries nothing but the protocol. Neither side ever waits for the hub.
 
-mod hub;
+pub(crate) mod front;
+pub(crate) mod hub;
 mod inbox;
 mod lines;
-mod proxy;
-mod queue;
+pub(crate) mod proxy;
+pub(crate) mod queue;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::hook::parse_policy;
 use crate::hook::risk_table;
 use crate::hubs::HubFlags;
 use crate::stop::StopSignals;
+use front::EditorFront;
 use proxy::{AcpProxy, ProxySetup};
 
 const EXIT_CODES: &str = "\
@@ -72,15 +74,15 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
             "Name it after two dashes: aaep acp -- gemini --acp",
         )
     })?;
-    let stem = Path::new(program).file_stem().unwrap_or(program).to_string_lossy().into_owned();
+    let stem = stem(program);
     let given = options.agent.as_deref().filter(|it| !it.trim().is_empty());
     let bridge = AcpBridge::new(given.unwrap_or(&stem), given.is_some(), &run);
-    let mut agent = start(program, arguments)?;
+    let mut agent = start(Command::new(program).args(arguments))?;
     let (Some(to_agent), Some(from_agent)) = (agent.stdin.take(), agent.stdout.take()) else {
         return Err(CommandFailure::new("the agent has no input and output", "Start it again."));
     };
     let setup = ProxySetup { table, policy: options.policy };
-    let proxy = Arc::new(AcpProxy::new(bridge, setup, to_agent));
+    let proxy = Arc::new(AcpProxy::new(bridge, setup, to_agent, Box::new(EditorFront::default())));
     let told = hub::start(&proxy, client);
     let editor = Arc::clone(&proxy);
     thread::spawn(move || {
@@ -105,11 +107,16 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     Ok(exit_code(status))
 }
 
-fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, CommandFailure> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|error| {
-        let name = console::name_of(Path::new(program));
+/// A name for an agent that has not said its own: that of its program.
+pub(crate) fn stem(program: &OsStr) -> String {
+    Path::new(program).file_stem().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+/// Starts the agent, with our ends of its input and output.
+pub(crate) fn start(command: &mut Command) -> Result<Child, CommandFailure> {
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    started.map_err(|error| {
+        let name = console::name_of(Path::new(command.get_program()));
         let what = format!("cannot start the agent {name}: {}", console::reason(&error));
         CommandFailure::new(what, "Check the command after the two dashes.")
     })
@@ -136,7 +143,11 @@ fn watch_signals() -> Result<Receiver<()>, CommandFailure> {
 }
 
 /// Waits until the agent has ended. `None` if the system does not say how.
-fn wait(agent: &mut Child, proxy: &AcpProxy, stopped: &Receiver<()>) -> Option<ExitStatus> {
+pub(crate) fn wait(
+    agent: &mut Child,
+    proxy: &AcpProxy,
+    stopped: &Receiver<()>,
+) -> Option<ExitStatus> {
     const PAUSE: Duration = Duration::from_millis(20);
     let mut patience: Option<Duration> = None;
     loop {
@@ -164,7 +175,7 @@ fn wait(agent: &mut Child, proxy: &AcpProxy, stopped: &Receiver<()>) -> Option<E
 
 /// Waits until everything that the agent wrote has reached the editor. A program that the agent left behind may keep
 /// its output open for ever.
-fn drain(proxy: &AcpProxy, drained: &Receiver<()>) {
+pub(crate) fn drain(proxy: &AcpProxy, drained: &Receiver<()>) {
     let mut passed = proxy.passed();
     while drained.recv_timeout(DRAIN_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
         let now = proxy.passed();
@@ -175,7 +186,7 @@ fn drain(proxy: &AcpProxy, drained: &Receiver<()>) {
     }
 }
 
-fn end_words(status: Option<ExitStatus>) -> String {
+pub(crate) fn end_words(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) if status.success() => {
             "The agent was closed in the middle of its work.".to_owned()

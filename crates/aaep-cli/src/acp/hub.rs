@@ -10,12 +10,13 @@ use aaep_bridge::AskAnswer;
 use aaep_bridge::acp::{AcpAskNumber, opening_of};
 use serde_json::{Value, json};
 
+use super::front::FrontNote;
 use super::inbox;
 use super::proxy::AcpProxy;
 use super::queue::HubItem;
 use crate::agent::{fresh_id, publish_within};
 use crate::ask::BridgeAsk;
-use crate::console::{self, count};
+use crate::console::count;
 use crate::http::{HubClient, HubRequest};
 
 /// How long the hub may take for one request.
@@ -29,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const MAX_TOKENS: usize = 256;
 
 /// Starts the thread. What is returned is told when nothing is left to do.
-pub(super) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
+pub(crate) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
     let (done, told) = mpsc::channel();
     let mut speaker = HubSpeaker {
         proxy: Arc::clone(proxy),
@@ -77,10 +78,7 @@ impl HubSpeaker {
                     let is_told = self.until_done(|speaker| HubTry::of(speaker.publish(&events)));
                     if is_told.is_none() {
                         let lost = events.len() + self.proxy.queue.left();
-                        console::say(&format!(
-                            "The hub was not told the last {}.",
-                            count(lost as u64, "event")
-                        ));
+                        self.proxy.note(&FrontNote::LastNotTold(lost as u64));
                         return;
                     }
                 }
@@ -90,7 +88,7 @@ impl HubSpeaker {
         }
         let dropped = self.proxy.queue.take_dropped();
         if dropped > 0 {
-            console::say(&format!("The hub was not told {}.", count(dropped, "event")));
+            self.proxy.note(&FrontNote::NotTold(dropped));
         }
     }
 
@@ -105,10 +103,7 @@ impl HubSpeaker {
             }
             if !self.is_away {
                 self.is_away = true;
-                console::say(
-                    "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in \
-                     the editor still work. To start a hub: aaep serve",
-                );
+                self.proxy.note(&FrontNote::HubIsAway);
             }
             if !self.proxy.queue.pause(pause) {
                 return None;
@@ -117,10 +112,11 @@ impl HubSpeaker {
         };
         if self.is_away {
             self.is_away = false;
-            console::say("The AAEP hub answers again.");
+            self.proxy.note(&FrontNote::HubIsBack);
         }
         if !self.has_inbox {
             self.has_inbox = true;
+            self.proxy.note(&FrontNote::HubIsThere);
             inbox::start(&self.proxy, self.client.clone());
         }
         Some(value)
@@ -135,7 +131,7 @@ impl HubSpeaker {
             "{} {was} left out here, because the hub did not take them in time.",
             count(dropped, "event")
         );
-        console::say(&words);
+        self.proxy.note(&FrontNote::Notice(words.clone()));
         let mut told = first.clone();
         if let Some(fields) = told.as_object_mut() {
             let kept = ["session_id", "producer", "@context", "extensions"];

@@ -60,7 +60,7 @@ impl<W: Write> SharedOutput<W> {
     }
 
     /// Writes the beginning of a line and the rest of it as it comes. Nobody else writes meanwhile.
-    pub(super) fn write_long(&self, beginning: &[u8], input: &mut impl BufRead) -> bool {
+    pub(super) fn write_long(&self, beginning: &[u8], input: &mut (impl BufRead + ?Sized)) -> bool {
         self.with(|output| {
             output.write_all(beginning)?;
             loop {

@@ -1,6 +1,6 @@
 //! The proxy itself: lines from one side to the other, and what the bridge makes of them.
 
-use std::io::{self, BufReader, Read, Stdout};
+use std::io::{BufReader, Read};
 use std::process::ChildStdin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,38 +10,43 @@ use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::Value;
 
+use super::front::{AcpFront, FrontNote};
 use super::lines::{ReadLine, SharedOutput, read_line};
 use super::queue::HubQueue;
 use crate::agent::fresh_id;
 use crate::ask::BridgeAsk;
-use crate::console;
 use crate::keys::now_unix_ms;
 
 /// What the person chose.
-pub(super) struct ProxySetup {
-    pub(super) table: RiskTable,
-    pub(super) policy: AskPolicy,
+pub(crate) struct ProxySetup {
+    pub(crate) table: RiskTable,
+    pub(crate) policy: AskPolicy,
 }
 
-/// An agent, its editor, and what waits for the hub.
-pub(super) struct AcpProxy {
+/// An agent, its editor or chat, and what waits for the hub.
+pub(crate) struct AcpProxy {
     bridge: Mutex<AcpBridge>,
     setup: ProxySetup,
     agent: SharedOutput<ChildStdin>,
-    editor: SharedOutput<Stdout>,
-    pub(super) queue: HubQueue,
+    front: Box<dyn AcpFront>,
+    pub(crate) queue: HubQueue,
     /// How many lines of the agent have passed, and whether one is being written.
     passed: AtomicU64,
     is_writing: AtomicBool,
 }
 
 impl AcpProxy {
-    pub(super) fn new(bridge: AcpBridge, setup: ProxySetup, agent: ChildStdin) -> Self {
+    pub(crate) fn new(
+        bridge: AcpBridge,
+        setup: ProxySetup,
+        agent: ChildStdin,
+        front: Box<dyn AcpFront>,
+    ) -> Self {
         AcpProxy {
             bridge: Mutex::new(bridge),
             setup,
             agent: SharedOutput::new(agent),
-            editor: SharedOutput::new(io::stdout()),
+            front,
             queue: HubQueue::default(),
             passed: AtomicU64::new(0),
             is_writing: AtomicBool::new(false),
@@ -53,19 +58,22 @@ impl AcpProxy {
     }
 
     /// Passes on what one side writes, until it ends or nobody reads it.
-    pub(super) fn pump(&self, from: AcpSide, input: impl Read) {
+    pub(crate) fn pump(&self, from: AcpSide, input: impl Read) {
         let mut input = BufReader::with_capacity(64 * 1024, input);
         let mut line = Vec::new();
         loop {
+            if from == AcpSide::Agent {
+                self.front.wait_for_room();
+            }
             let is_read = match read_line(&mut input, &mut line) {
                 Ok(ReadLine::End) | Err(_) => return,
                 Ok(ReadLine::Whole) => self.pass(from, &line),
                 Ok(ReadLine::Beginning) => {
-                    console::say("A message is too long to be told. It is passed on as it is.");
+                    self.front.note(&FrontNote::TooLong);
                     self.note_writing(from, true);
                     match from {
                         AcpSide::Editor => self.agent.write_long(&line, &mut input),
-                        AcpSide::Agent => self.editor.write_long(&line, &mut input),
+                        AcpSide::Agent => self.front.pass_long(&line, &mut input),
                     }
                 }
             };
@@ -74,6 +82,11 @@ impl AcpProxy {
                 return;
             }
         }
+    }
+
+    /// Writes a message of the editor or the chat to the agent.
+    pub(crate) fn say(&self, message: &Value) {
+        self.pass(AcpSide::Editor, &line_of(message));
     }
 
     /// Passes on a line. Returns false if nobody reads it.
@@ -92,7 +105,7 @@ impl AcpProxy {
         };
         let is_read = forwarded.is_none_or(|line| match from {
             AcpSide::Editor => self.agent.write(line),
-            AcpSide::Agent => self.editor.write(line),
+            AcpSide::Agent => self.front.pass(line),
         });
         self.send(&plan);
         is_read
@@ -118,6 +131,17 @@ impl AcpProxy {
         self.send(&plan);
     }
 
+    /// The person chose from a menu.
+    pub(crate) fn choose(&self, menu: AcpAskNumber, option: &str) {
+        let plan = {
+            let mut bridge = self.bridge();
+            let mut plan = bridge.choose(menu, option);
+            self.enqueue(&mut bridge, &mut plan);
+            plan
+        };
+        self.send(&plan);
+    }
+
     /// The person asks the agent to stop. Returns false if the session is not one of this agent.
     pub(super) fn cancel(&self, session: &str) -> bool {
         let plan = {
@@ -134,7 +158,7 @@ impl AcpProxy {
     }
 
     /// The agent is gone.
-    pub(super) fn end(&self, words: &str) {
+    pub(crate) fn end(&self, words: &str) {
         let mut bridge = self.bridge();
         let mut plan = bridge.end(words);
         self.enqueue(&mut bridge, &mut plan);
@@ -145,8 +169,10 @@ impl AcpProxy {
         self.bridge().agent_id().to_owned()
     }
 
-    /// Puts into the queue what is for the hub, while nobody else changes the bridge, so that it keeps its order.
+    /// Shows what is for the person here, and puts into the queue what is for the hub, while nobody else changes the
+    /// bridge, so that both keep their order.
     fn enqueue(&self, bridge: &mut AcpBridge, plan: &mut AcpPlan) {
+        self.front.show(plan);
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
         for event in std::mem::take(&mut plan.events) {
             self.push_event(event);
@@ -155,7 +181,9 @@ impl AcpProxy {
         let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
         let is_put = prepared.is_ok_and(|it| self.queue.push_ask(ask.number, it));
         if !is_put {
-            for event in bridge.answer(ask.number, &AskAnswer::Nothing).events {
+            let unasked = bridge.answer(ask.number, &AskAnswer::Nothing);
+            self.front.show(&unasked);
+            for event in unasked.events {
                 self.push_event(event);
             }
         }
@@ -176,15 +204,20 @@ impl AcpProxy {
             self.agent.write(&line_of(message));
         }
         for message in &plan.to_editor {
-            self.editor.write(&line_of(message));
+            self.front.pass(&line_of(message));
         }
         if let Some(notice) = &plan.notice {
-            console::say(&aaep::printable(notice));
+            self.front.note(&FrontNote::Notice(notice.clone()));
         }
     }
 
+    /// Tells the person here something about the hub.
+    pub(super) fn note(&self, note: &FrontNote) {
+        self.front.note(note);
+    }
+
     /// Closes the input of the agent, so that it ends.
-    pub(super) fn close_agent(&self) {
+    pub(crate) fn close_agent(&self) {
         self.agent.close();
     }
 
