@@ -5,7 +5,7 @@
 //! hubs, devices and rules, `telling` about instructions to agents, `typing` about what the person typed. `failures` is
 //! what could not be done, in any command, and `keeping` belongs to the files that remember something for the person.
 //! Each of the others belongs to a command: `admitting` to `aaep tokens`, `allowing` to `allow`, `archiving` to
-//! `sessions`, `asking` to `ask`, `bridging` to `agents`, `checking` to `doctor`, `configuring` to `config`, `emitting` to
+//! `sessions`, `asking` to `ask`, `bridging` to `agents`, `chatting` to `chat`, `checking` to `doctor`, `configuring` to `config`, `emitting` to
 //! `emit`, `instructing` to `tell` and `cancel`, `replaying` to `replay`, `reporting` to `report`, `signing` to `keys`.
 
 pub(crate) mod admitting;
@@ -15,6 +15,7 @@ pub(crate) mod archiving;
 pub(crate) mod asking;
 pub(crate) mod asks;
 pub(crate) mod bridging;
+pub(crate) mod chatting;
 pub(crate) mod checking;
 pub(crate) mod configuring;
 pub(crate) mod emitting;

@@ -13,13 +13,13 @@ pub(crate) mod devices;
 mod driving;
 mod hearing;
 mod leaving;
-mod meant;
+pub(crate) mod meant;
 mod open;
 mod reaching;
-mod reports;
+pub(crate) mod reports;
 mod room;
 mod typed;
-mod typing;
+pub(crate) mod typing;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -15,6 +15,7 @@ mod audit;
 mod backup;
 mod cancel;
 mod capture;
+mod chat;
 mod completions;
 mod config;
 mod console;
@@ -91,6 +92,8 @@ enum AaepCommand {
     Agents(agents::AgentsOptions),
     /// Stand between your editor and an agent that it starts, so that you hear and answer the agent here.
     Acp(acp::AcpOptions),
+    /// Use an agent in this terminal, in plain lines: prompt it, hear it, answer it. No editor is needed.
+    Chat(chat::ChatOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         AaepCommand::Emit(arguments) => emit::run(&arguments),
         AaepCommand::Agents(arguments) => agents::run(&arguments),
         AaepCommand::Acp(arguments) => acp::run(&arguments),
+        AaepCommand::Chat(arguments) => chat::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

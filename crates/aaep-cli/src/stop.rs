@@ -55,19 +55,35 @@ impl StopSignals {
     }
 
     /// Waits until the program is asked to stop.
-    pub(crate) async fn wait(mut self) {
-        let hung_up = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
+    pub(crate) async fn wait(self) {
+        let StopSignals { mut interrupt, terminate, hangup } = self;
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = hung_up => {}
-            () = READER_IS_GONE.notified() => {}
+            _ = interrupt.recv() => {}
+            () = ended(terminate, hangup) => {}
         }
+    }
+
+    /// Waits until the program is asked to stop by something other than Control-C.
+    pub(crate) async fn wait_without_interrupt(self) {
+        ended(self.terminate, self.hangup).await;
+    }
+}
+
+#[cfg(unix)]
+async fn ended(
+    mut terminate: tokio::signal::unix::Signal,
+    mut hangup: Option<tokio::signal::unix::Signal>,
+) {
+    let hung_up = async {
+        match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hung_up => {}
+        () = READER_IS_GONE.notified() => {}
     }
 }
 
@@ -100,6 +116,10 @@ impl StopSignals {
     #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
     pub(crate) fn or_hung_up(self) -> std::io::Result<Self> {
         Ok(self)
+    }
+
+    pub(crate) async fn wait_without_interrupt(self) {
+        READER_IS_GONE.notified().await;
     }
 
     pub(crate) async fn wait(self) {

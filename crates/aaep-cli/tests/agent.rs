@@ -13,6 +13,9 @@ mod backup;
 #[path = "agent/capture.rs"]
 mod capture;
 #[cfg(unix)]
+#[path = "agent/chat.rs"]
+mod chat;
+#[cfg(unix)]
 #[path = "agent/config.rs"]
 mod config;
 #[cfg(unix)]

@@ -17,7 +17,7 @@ use crate::stop::StopsWithReader;
 /// A device that says words, and the announcer that decides which.
 pub(crate) struct DeviceChannel {
     pub(crate) device: Device,
-    pub(super) announcer: Announcer,
+    pub(crate) announcer: Announcer,
     /// Whether the device's failure to take orders was already reported.
     pub(super) is_stuck: bool,
 }

@@ -23,7 +23,7 @@ const MAX_PAST: usize = 64;
 
 /// How far an ask was told to the person.
 #[derive(Debug, Default)]
-pub(super) struct TellingProgress {
+pub(crate) struct TellingProgress {
     /// When telling it began.
     since: Option<Duration>,
     /// Which devices told it completely, and when.
@@ -36,40 +36,40 @@ pub(super) struct TellingProgress {
 
 impl TellingProgress {
     /// The progress of an ask with this many words that was not told yet.
-    pub(super) fn new(words: u64) -> Self {
+    pub(crate) fn new(words: u64) -> Self {
         let reading = Duration::from_millis(words.saturating_mul(60_000) / FAST_WORDS_PER_MINUTE);
         TellingProgress { reading, ..TellingProgress::default() }
     }
 
     /// Telling began at this moment. Devices report in any order.
-    pub(super) fn begin(&mut self, at: Duration) {
+    pub(crate) fn begin(&mut self, at: Duration) {
         self.since = Some(self.since.map_or(at, |since| since.min(at)));
     }
 
     /// A device told it completely.
-    pub(super) fn end(&mut self, device: &'static str, at: Duration) {
+    pub(crate) fn end(&mut self, device: &'static str, at: Duration) {
         self.begin(at);
         self.whole.push((device, at));
     }
 
     /// A device has presented it.
-    pub(super) fn present(&mut self, device: &'static str) {
+    pub(crate) fn present(&mut self, device: &'static str) {
         self.presented.push(device);
     }
 
     /// Whether at least one device, and all of these, have presented it.
-    pub(super) fn is_presented_by(&self, devices: &[&str]) -> bool {
+    pub(crate) fn is_presented_by(&self, devices: &[&str]) -> bool {
         !self.presented.is_empty() && devices.iter().all(|it| self.presented.contains(it))
     }
 
     /// Whether telling had begun by this moment.
-    pub(super) fn has_begun_at(&self, at: Duration) -> bool {
+    pub(crate) fn has_begun_at(&self, at: Duration) -> bool {
         self.since.is_some_and(|since| since <= at)
     }
 
     /// Whether it had been told completely by this moment. If a paced device works (`has_paced`), lines that were
     /// written at once prove nothing.
-    pub(super) fn is_whole_at(&self, at: Duration, has_paced: bool) -> bool {
+    pub(crate) fn is_whole_at(&self, at: Duration, has_paced: bool) -> bool {
         let counts = |device: &str| device != lines::NAME || !has_paced;
         self.whole.iter().any(|(device, since)| counts(device) && *since <= at)
     }
@@ -77,11 +77,11 @@ impl TellingProgress {
 
 /// Ended asks: from when to when they were told, and their numbers, newest last.
 #[derive(Debug, Default)]
-pub(super) struct PastAsks(VecDeque<(Duration, Duration, AskNumber)>);
+pub(crate) struct PastAsks(VecDeque<(Duration, Duration, AskNumber)>);
 
 impl PastAsks {
     /// Adds an ask that ends now.
-    pub(super) fn add(&mut self, number: AskNumber, told: &TellingProgress, now: Duration) {
+    pub(crate) fn add(&mut self, number: AskNumber, told: &TellingProgress, now: Duration) {
         if let Some(since) = told.since {
             self.0.push_back((since, now, number));
             if self.0.len() > MAX_PAST {
@@ -91,14 +91,14 @@ impl PastAsks {
     }
 
     /// Whether an ended ask had this number.
-    pub(super) fn had(&self, number: AskNumber) -> bool {
+    pub(crate) fn had(&self, number: AskNumber) -> bool {
         self.0.iter().any(|(_, _, it)| *it == number)
     }
 }
 
 /// Why words without a number are not taken as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnnumberedRefusal {
+pub(crate) enum UnnumberedRefusal {
     /// No ask is open.
     Nothing,
     /// Several asks are open.
@@ -113,7 +113,7 @@ pub(super) enum UnnumberedRefusal {
 
 /// Why the person may not mean an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AskDoubt {
+pub(crate) enum AskDoubt {
     /// They began to type this long after it was told, and hearing or reading it takes this long.
     TooSoon { after: Duration, takes: Duration },
     /// Another ask ended just before they began to type.
@@ -123,7 +123,7 @@ pub(super) enum AskDoubt {
 /// Which ask words without a number refer to, if they were begun at this moment: the only one that the person knew
 /// then, if none came or went since. A no needs less certainty than a yes, but it must refer to that ask, too. A
 /// paced device (`has_paced`) reports when the ask was told; lines have to be read.
-pub(super) fn find_unnumbered<'a>(
+pub(crate) fn find_unnumbered<'a>(
     waiting: impl Iterator<Item = (AskNumber, &'a TellingProgress)>,
     over: &PastAsks,
     begun: Duration,

@@ -12,14 +12,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 const MARK: &str = "mark";
 
 /// The reports of all devices, in the order in which they were sent.
-pub(super) struct DeviceReports {
+pub(crate) struct DeviceReports {
     to: Sender<TimedReport>,
     passed_on: UnboundedReceiver<TimedReport>,
 }
 
 impl DeviceReports {
     /// Devices report from threads outside the runtime, so a thread passes their reports on.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (reports, pass_on) = DeviceReports::held();
         // Without the thread no report arrives; then every device stalls, which is noticed and told.
         let _ = thread::Builder::new().name("reports".to_owned()).spawn(pass_on);
@@ -27,7 +27,7 @@ impl DeviceReports {
     }
 
     /// Does the same, but passes nothing on until the function runs.
-    pub(super) fn held() -> (Self, impl FnOnce() + Send + 'static) {
+    pub(crate) fn held() -> (Self, impl FnOnce() + Send + 'static) {
         let (to, sent) = channel();
         // The channel itself is unbounded, but a device sends at most a few reports for each order.
         let (sender, passed_on) = unbounded_channel();
@@ -42,18 +42,18 @@ impl DeviceReports {
     }
 
     /// The sender for devices.
-    pub(super) fn sender(&self) -> &Sender<TimedReport> {
+    pub(crate) fn sender(&self) -> &Sender<TimedReport> {
         &self.to
     }
 
     /// Waits for the next report. `None` if the thread has ended.
-    pub(super) async fn next(&mut self) -> Option<TimedReport> {
+    pub(crate) async fn next(&mut self) -> Option<TimedReport> {
         self.passed_on.recv().await
     }
 
     /// All reports sent before this call and not returned yet. Does not wait for a device. The caller must await the
     /// result: a leftover mark would cut the next result short.
-    pub(super) async fn sent_so_far(&mut self) -> Vec<TimedReport> {
+    pub(crate) async fn sent_so_far(&mut self) -> Vec<TimedReport> {
         // The mark takes the same way as the reports, so it arrives after all that were sent before it. If the thread
         // has ended, nothing more arrives, and the loop ends as well.
         let mark = TimedReport { device: MARK, report: DeviceReport::Works, at: Instant::now() };

@@ -161,7 +161,7 @@ impl ListeningRoom {
 
 /// The feedback for words without a number that are not taken as an answer: the words, and that they answered
 /// nothing.
-fn not_meant(words: &str, why: UnnumberedRefusal) -> String {
+pub(crate) fn not_meant(words: &str, why: UnnumberedRefusal) -> String {
     let what = match why {
         UnnumberedRefusal::Another => FOR_ANOTHER.to_owned(),
         UnnumberedRefusal::Over => typing::question_over(),
@@ -208,7 +208,7 @@ fn instead_of_digits(payload: &Payload, typed: AskNumber) -> String {
     }
 }
 
-fn you_typed(words: &str) -> String {
+pub(crate) fn you_typed(words: &str) -> String {
     typing::you_typed(&printable(words.trim()))
 }
 

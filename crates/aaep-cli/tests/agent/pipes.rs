@@ -25,6 +25,7 @@ const TRIED: &[(&[&str], &str)] = &[
     (&["keys", "list"], ""),
     (&["tokens", "list"], ""),
     (&["allow"], ""),
+    (&["chat"], ""),
     (&["sessions", "list"], ""),
     (&["audit", "show"], ""),
     (&["manifest", "show", "--agent-id", "tidy"], ""),

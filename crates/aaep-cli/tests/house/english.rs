@@ -14,6 +14,7 @@ const WITHOUT_SENTENCES: &[&str] = &[
     "ask",
     "attention",
     "cancel",
+    "chat",
     "config",
     "console",
     "doctor",
@@ -31,6 +32,11 @@ const WITHOUT_SENTENCES: &[&str] = &[
 
 /// Texts with blanks that are not said to anyone, or are what a person types.
 const NOT_SAID: &[&str] = &[
+    "Claude Code", // names of agents
+    "Copilot CLI",
+    "Gemini CLI",
+    "Kimi Code",
+    "Qwen Code",
     "aaep answer", // names of subscribers
     "aaep listen",
     "aaep tell",
