@@ -14,6 +14,7 @@ mod log_space;
 mod member_table;
 mod publish;
 mod shares;
+mod stopping;
 mod subscribers;
 mod subscription_ids;
 mod work;
@@ -38,7 +39,7 @@ use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey
 use crate::clock::{Now, SECOND_US};
 use crate::ids::{IdDigest, IdGenerator};
 use crate::io::{AgentTags, EngineInput, HearingScope, Output, PrincipalNumber};
-use crate::member::{Cursor, CursorSnapshot, DeliveryLimits};
+use crate::member::{Cursor, CursorSnapshot, DeliveryLimits, LastSent};
 use crate::order::SessionOrder;
 use crate::terms::{AudienceKey, Offer, Terms};
 use asks::AskTimeRequest;
@@ -289,6 +290,8 @@ pub(crate) struct AudienceMember {
     pub(crate) needs_from: u64,
     /// The last event that was sent before the connection broke, if it was sent in order.
     pub(crate) sent_last: Option<Box<SentLast>>,
+    /// The event that it was sent last before it began to receive every unit at once.
+    pub(crate) last_sent: LastSent,
 }
 
 /// The last event that a subscriber was sent in order. It identifies the position even after the log has
@@ -472,6 +475,7 @@ impl Engine {
                 let about = (&subscription_id, &reply_token);
                 self.change_time(now, principal, about, AskTimeRequest::Resume, out);
             }
+            EngineInput::Stop => self.stop(out),
             EngineInput::Tick => {}
         }
         outputs

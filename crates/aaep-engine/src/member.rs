@@ -2,6 +2,7 @@
 //! and what is merged when it is behind (§5.3.1.1, §5.3.1.11, §5.6.1, rulings 6 to 10).
 
 mod context;
+mod last_sent;
 mod limits;
 mod memory;
 mod merge;
@@ -19,6 +20,7 @@ use crate::engine::SessionTable;
 use crate::frame::Frame;
 use merge::FramedEvent;
 
+pub(crate) use last_sent::LastSent;
 pub(crate) use limits::DeliveryLimits;
 pub use limits::MAX_ANNOUNCING_US;
 pub(crate) use memory::KnownOrder;

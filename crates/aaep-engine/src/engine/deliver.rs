@@ -9,7 +9,7 @@ use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
 use crate::keys::SessionKey;
-use crate::member::{Cursor, DeliveryPass, DeliveryProgress};
+use crate::member::{Cursor, DeliveryPass, DeliveryProgress, LastSent};
 
 /// How long a wire has at most to take a batch. The wire says when it has; if that message is lost, delivery
 /// continues after this time.
@@ -249,6 +249,9 @@ impl Engine {
         let Some(audience) = audiences.get_mut(&member.agreed.audience) else { return };
         audience.subscribers.ready.remove(&subscriber);
         audience.subscribers.connected.remove(&subscriber);
+        if member.slot.is_some() {
+            member.last_sent = member.last_sent(audience);
+        }
         if let Some(slot) = member.slot.take() {
             // A subscriber in the `unlimited` list has received everything so far.
             (member.cursor.at, member.cursor.critical_at) = (audience.end(), audience.end());
@@ -336,8 +339,11 @@ fn start_pass<'a>(
     out: &'a mut Vec<Output>,
 ) -> (&'a mut Cursor, DeliveryPass<'a, impl FnMut(Arc<Frame>)>) {
     let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
-    let AudienceMember { cursor, limits, .. } = member;
-    let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![subscriber] });
+    let AudienceMember { cursor, limits, last_sent, .. } = member;
+    let send = move |frame: Arc<Frame>| {
+        *last_sent = LastSent::Event(frame.event_id.clone());
+        out.push(Output::Deliver { frame, to: vec![subscriber] });
+    };
     let limits = limits.as_deref_mut();
     let left = at_a_time.max(1);
     (cursor, DeliveryPass { audience, sessions, limits, now, primary, is_gap_owed, left, send })

@@ -22,6 +22,7 @@ use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
 use crate::ids::IdGenerator;
 use crate::io::{AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Subscription};
+use crate::member::LastSent;
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms;
 
@@ -104,7 +105,9 @@ impl Engine {
                 }
             }
         }
-        for subscription in recovered.subscriptions {
+        for mut subscription in recovered.subscriptions {
+            // If something is lost, it is not known what the subscriber was sent.
+            subscription.caught_up.take_if(|_| recovered.is_incomplete);
             engine.restore_subscription(now, subscription, &mut out);
         }
         let times: BTreeMap<_, _> =
@@ -227,6 +230,7 @@ impl Engine {
             asked,
             former_id,
             in_order_after,
+            caught_up,
         } = subscription;
         let id = subscription_id.clone();
         let active = self.subscriptions.len();
@@ -244,7 +248,11 @@ impl Engine {
                     member.start = SubscriptionStart::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
                     member.needs_from = 0;
+                    member.last_sent = LastSent::Unknown;
                     let key = member.agreed.audience.clone();
+                    if let Some(caught_up) = caught_up {
+                        self.restore_caught_up(subscriber, caught_up);
+                    }
                     self.release_log_space(principal, &key);
                 }
                 if let Some(former_id) = former_id {

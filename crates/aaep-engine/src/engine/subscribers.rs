@@ -15,8 +15,10 @@ use super::{
 use crate::audience::{Audience, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::ids::IdDigest;
-use crate::io::{EndReason, HearingScope, Output, PrincipalNumber, ResumePoint, Subscription};
-use crate::member::{Cursor, DeliveryLimits};
+use crate::io::{
+    CaughtUp, EndReason, HearingScope, Output, PrincipalNumber, ResumePoint, Subscription,
+};
+use crate::member::{Cursor, DeliveryLimits, LastSent};
 use crate::terms::{self, Door};
 
 /// How many events may have been in transit to a subscriber whose connection broke.
@@ -391,6 +393,7 @@ impl Engine {
             summaries: 0,
             needs_from: 0,
             sent_last: None,
+            last_sent: LastSent::Nothing,
         };
         let audience = member.agreed.audience.clone();
         let subscriber = self.members.insert(member);
@@ -418,6 +421,16 @@ impl Engine {
 
     /// Emits the subscription to be stored.
     pub(super) fn remember(&self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        self.remember_with(subscriber, None, out);
+    }
+
+    /// The same with where it was at an orderly stop.
+    pub(super) fn remember_with(
+        &self,
+        subscriber: SubscriberKey,
+        caught_up: Option<CaughtUp>,
+        out: &mut Vec<Output>,
+    ) {
         let Some(member) = self.members.get(subscriber) else { return };
         out.push(Output::Remember(Box::new(Subscription {
             subscription_id: member.id.clone(),
@@ -428,6 +441,7 @@ impl Engine {
             asked: member.agreed.asked.clone(),
             former_id: self.subscriptions.former_id_of(subscriber).cloned(),
             in_order_after: member.in_order_after.clone(),
+            caught_up,
         })));
     }
 

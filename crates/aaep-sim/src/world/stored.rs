@@ -46,7 +46,10 @@ impl WorldStorage {
     pub(super) fn store(&mut self, outputs: &[Output]) {
         for output in outputs {
             match output {
-                Output::Record(record) => self.records.push(record.clone()),
+                Output::Record(record) => {
+                    self.records.push(record.clone());
+                    self.subscriptions.values_mut().for_each(|it| it.caught_up = None);
+                }
                 Output::Time(time) => self.times.push(time.clone()),
                 Output::Remember(it) => {
                     self.subscriptions.insert(it.subscription_id.clone(), (**it).clone());

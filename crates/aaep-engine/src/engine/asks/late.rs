@@ -16,6 +16,7 @@ use crate::audience::SubscriberKey;
 use crate::clock::{Now, SECOND_US};
 use crate::frame::encode;
 use crate::io::Output;
+use crate::member::LastSent;
 
 /// The asks that one subscriber received, by global order. Most have none.
 #[derive(Debug, Default)]
@@ -30,6 +31,11 @@ pub(crate) struct SubscriberAsks {
 const MANY_ASKED: usize = 64;
 
 impl SubscriberAsks {
+    /// Whether none has yet to be sent.
+    pub(in crate::engine) fn none_waits(&self) -> bool {
+        self.late.is_empty()
+    }
+
     /// Whether an ask has never been sent.
     pub(super) fn waits(&self, order: u64) -> bool {
         self.late.get(&order) == Some(&true)
@@ -207,6 +213,7 @@ impl Engine {
             let frame = encode(&event, true, None, &member.agreed.terms, primary);
             member.cursor.remember_late_ask(&frame.event_id, audience);
             member.cursor.note_told(ask.session, &ask.event);
+            member.last_sent = LastSent::Event(frame.event_id.clone());
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
         if !member.asked.late.is_empty() {

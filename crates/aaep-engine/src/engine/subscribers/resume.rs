@@ -23,7 +23,7 @@ use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::IdDigest;
 use crate::io::{Output, PrincipalNumber, ResumePoint};
-use crate::member::{Cursor, CursorSnapshot, KnownOrder};
+use crate::member::{Cursor, CursorSnapshot, KnownOrder, LastSent};
 
 impl Engine {
     /// Starts a new subscriber with the present or, if it was here before, after the event that it received
@@ -41,6 +41,7 @@ impl Engine {
                 let last = resume.last_event_id.as_ref();
                 let is_complete =
                     last.is_some_and(|last| self.resume_without_memory(subscriber, last));
+                self.note_received(subscriber, last, is_complete);
                 if !is_complete {
                     let critical_at = last.and_then(|last| self.position_after(subscriber, last));
                     self.restart_after_gap(subscriber, last);
@@ -181,6 +182,20 @@ impl Engine {
     /// Rewinds a subscriber to right after the event that it received last, or to where it started. Returns
     /// whether that is known and everything since then can still be delivered.
     fn rewind(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) -> bool {
+        let is_known = self.try_to_rewind(subscriber, last);
+        self.note_received(subscriber, last, is_known);
+        is_known
+    }
+
+    /// Notes what a subscriber received last, if that says where it is.
+    fn note_received(&mut self, subscriber: SubscriberKey, last: Option<&EventId>, is_known: bool) {
+        if let Some(member) = self.members.get_mut(subscriber) {
+            let received = || LastSent::received(last);
+            member.last_sent = if is_known { received() } else { LastSent::Unknown };
+        }
+    }
+
+    fn try_to_rewind(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) -> bool {
         self.return_to_audience(subscriber, last);
         self.leave_lists(subscriber);
         let Some(last) = last else { return self.rewind_to_start(subscriber) };
@@ -467,6 +482,7 @@ impl Engine {
             member.summaries += 1;
             member.cursor.tell_summary(&frame.event_id, audience);
             member.cursor.note_told(key, &event);
+            member.last_sent = LastSent::Event(frame.event_id.clone());
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
     }
