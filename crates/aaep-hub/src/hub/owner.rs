@@ -200,6 +200,7 @@ impl EngineOwner {
             }
         }
         self.count_refusals(true);
+        self.handle(EngineInput::Stop, None);
         self.announce_shutdown();
         self.store_ask_times();
         self.hand_over(&batches);
@@ -234,7 +235,7 @@ impl EngineOwner {
                 subscription_id,
                 principal: subscription.principal,
                 may_reply: subscription.may_reply,
-                json: stored::terms_to_json(&subscription).into(),
+                json: stored::terms_to_json(&subscription, self.next_order).into(),
             });
         }
         if self.batch.is_empty() {

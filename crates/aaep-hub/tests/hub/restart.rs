@@ -317,3 +317,49 @@ async fn a_hub_starts_on_a_damaged_store_says_so_and_accepts_no_question_whose_s
     assert!(said > 3, "{said}");
     hub.stop().await;
 }
+
+/// A subscription with a pace, as people listen. Its last event alone does not say how far it is.
+async fn paced(hub: &aaep_hub::hub::Hub) -> aaep::SubscriptionId {
+    let terms = json!({ "pace_wpm": 180, "max_events_per_second": 5,
+        "supported_extensions": [aaep::extension::CONTEXT] });
+    subscribe(hub, terms).await
+}
+
+fn tells_of_a_gap(event: &serde_json::Value) -> bool {
+    event["extensions"].to_string().contains("\"gap\"")
+}
+
+#[tokio::test]
+async fn after_an_orderly_stop_a_subscriber_with_a_pace_is_told_of_no_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut hub = hub_in(folder.path());
+    let subscription = paced(&hub).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    // Before the first round, it was sent nothing at all.
+    for round in 0..4 {
+        let last = stream.last_id.clone();
+        assert_eq!(last.is_none(), round == 0);
+        hub.stop().await;
+        drop((hub, stream));
+        hub = hub_in(folder.path());
+        stream = Stream::open(&hub, &subscription, last.as_deref()).await;
+        let event = if round == 0 { started("sess_one") } else { progress("sess_one", "On.") };
+        let kind = event["type"].clone();
+        publish(&hub, event).await;
+        let told = stream.next();
+        assert!(told["type"] == kind && !tells_of_a_gap(&told), "{told}");
+    }
+    // A copy of the folder is what a kill leaves.
+    let last = stream.last_id.clone();
+    let killed = tempfile::tempdir().expect("a folder");
+    for file in fs::read_dir(folder.path()).expect("listed") {
+        let file = file.expect("listed");
+        fs::copy(file.path(), killed.path().join(file.file_name())).expect("copied");
+    }
+    let hub_after_kill = hub_in(killed.path());
+    let mut stream = Stream::open(&hub_after_kill, &subscription, last.as_deref()).await;
+    let told = stream.next();
+    assert!(tells_of_a_gap(&told), "{told}");
+    hub.stop().await;
+    hub_after_kill.stop().await;
+}
