@@ -21,6 +21,7 @@ use aaep::{
 
 use crate::boundary::Boundaries;
 use crate::clock::date_not_before;
+use crate::engine::DeliveryLists;
 use crate::frame::{Frame, encode};
 use crate::ids::derived_event_id;
 pub(crate) use crate::io::HearingScope;
@@ -106,21 +107,6 @@ pub(crate) struct Unit {
     frame: OnceCell<Arc<Frame>>,
 }
 
-/// The subscribers of an audience, sorted by what a new unit means for them.
-#[derive(Debug, Default)]
-pub(crate) struct DeliveryLists {
-    /// Those without rate, pace and held events. They receive every unit at once.
-    pub(crate) unlimited: Vec<SubscriberKey>,
-    /// Those with a rate or a pace for which nothing is held.
-    pub(crate) ready: BTreeSet<SubscriberKey>,
-    /// All connected subscribers with a rate or a pace.
-    pub(crate) connected: BTreeSet<SubscriberKey>,
-    /// All members of the audience, connected or not.
-    pub(crate) members: BTreeSet<SubscriberKey>,
-    /// How many members are connected. While this is zero, nothing is shaped and nothing is kept.
-    pub(crate) present: usize,
-}
-
 /// The subscribers with equal terms, and the log of what they are told.
 #[derive(Debug)]
 pub(crate) struct Audience {
@@ -128,7 +114,11 @@ pub(crate) struct Audience {
     pub(crate) hears: HearingScope,
     /// Distinguishes its derived ids from those of other audiences.
     pub(crate) number: u64,
-    pub(crate) subscribers: DeliveryLists,
+    pub(crate) lists: DeliveryLists,
+    /// All members of the audience, connected or not.
+    pub(crate) members: BTreeSet<SubscriberKey>,
+    /// How many members are connected. While this is zero, nothing is shaped and nothing is kept.
+    pub(crate) present: usize,
     texts: HeldOutputs,
     log: VecDeque<Unit>,
     /// The position of the first unit that is kept.
@@ -172,7 +162,9 @@ impl Audience {
             terms,
             hears,
             number,
-            subscribers: DeliveryLists::default(),
+            lists: DeliveryLists::default(),
+            members: BTreeSet::new(),
+            present: 0,
             texts,
             log: VecDeque::new(),
             first: FIRST_POSITION,

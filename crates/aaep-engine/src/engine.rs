@@ -6,6 +6,7 @@
 
 mod asks;
 mod deliver;
+mod delivery_state;
 mod dropped_ids;
 mod ending;
 mod history;
@@ -32,6 +33,8 @@ use aaep::{
 
 pub use self::asks::OpenAskView;
 use self::asks::SubscriberAsks;
+pub(crate) use self::delivery_state::DeliveryLists;
+use self::delivery_state::SubscriberDelivery;
 use self::dropped_ids::DroppedIds;
 pub use self::recover::{RecoveredState, Replayed};
 use self::subscribers::NewSubscriber;
@@ -142,9 +145,8 @@ pub(crate) struct EngineSession {
     pub(crate) next_number: u64,
     /// The timestamp of the last event.
     pub(crate) last_us: i64,
-    /// The subscribers that receive every unit at once and were sent something later than the last event:
-    /// what the engine makes next may be too early for them, so they receive the next event one by one.
-    pub(crate) told_later: BTreeSet<SubscriberKey>,
+    /// The subscribers for which its next event may be too early.
+    pub(crate) told_later: delivery_state::ToldLaterList,
     /// The state that was last announced for each agent.
     pub(crate) announced: BTreeMap<String, String>,
     /// The state that the engine announced for an agent since that agent's own last announcement.
@@ -176,7 +178,7 @@ impl EngineSession {
             is_counted: false,
             next_number: 0,
             last_us: i64::MIN,
-            told_later: BTreeSet::new(),
+            told_later: delivery_state::ToldLaterList::default(),
             announced: BTreeMap::new(),
             spoken: BTreeMap::new(),
             clock_ahead_us: 0,
@@ -248,34 +250,16 @@ pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of:
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Whether a subscriber can be sent something now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemberPresence {
-    Here,
-    /// Connected, but its wire is full.
-    Blocked,
-    /// Disconnected since this moment.
-    Away(u64),
-}
-
 /// One subscription. There may be very many, so common parts are shared.
 #[derive(Debug)]
 pub(crate) struct AudienceMember {
     pub(crate) id: SubscriptionId,
     pub(crate) principal: PrincipalNumber,
     pub(crate) may_reply: bool,
-    pub(crate) presence: MemberPresence,
-    /// Whether a batch was sent that the wire has yet to take. Until then, only critical events are sent.
-    pub(crate) awaits_wire: bool,
+    pub(crate) delivery: SubscriberDelivery,
     pub(crate) agreed: Arc<SubscriptionTerms>,
     pub(crate) limits: Option<Box<DeliveryLimits>>,
     pub(crate) cursor: Cursor,
-    /// When it is due, or [`NEVER`].
-    pub(crate) due_us: u64,
-    /// Its index in the list of subscribers that receive everything at once.
-    pub(crate) slot: Option<u32>,
-    /// While it is in that list, the sessions of which it was sent something later than their last event.
-    pub(crate) told_later: Vec<SessionKey>,
     /// What it missed since it connected, for the summaries to mention.
     pub(crate) missing: Option<Box<MissedEvents>>,
     /// Where its subscription started.
@@ -375,9 +359,7 @@ pub struct Engine {
     members: member_table::MemberTable,
     subscriptions: subscription_ids::SubscriptionIds,
     shared_terms: BTreeMap<Box<str>, Arc<SubscriptionTerms>>,
-    /// The subscribers by when they are due: because something is held for them, or because their
-    /// disconnected subscription ends.
-    due: BTreeSet<(u64, SubscriberKey)>,
+    due: delivery_state::DueTimes,
     /// The subscribers that are owed a gap notice as soon as there is a session to send it in.
     owed_gaps: BTreeSet<SubscriberKey>,
 }
@@ -409,7 +391,7 @@ impl Engine {
             members: member_table::MemberTable::default(),
             subscriptions: subscription_ids::SubscriptionIds::default(),
             shared_terms: BTreeMap::new(),
-            due: BTreeSet::new(),
+            due: delivery_state::DueTimes::default(),
             owed_gaps: BTreeSet::new(),
         }
     }
@@ -485,8 +467,7 @@ impl Engine {
     /// than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
         let asks = self.asks.next_due_us();
-        let subscribers = self.due.first().map(|(at, _)| *at);
-        [asks, subscribers].into_iter().flatten().min()
+        [asks, self.due.first_us()].into_iter().flatten().min()
     }
 
     /// How many subscriptions there are, including disconnected ones that can be resumed.
@@ -514,10 +495,7 @@ impl Engine {
     pub fn oldest_away(&self, principal: Option<PrincipalNumber>) -> Option<SubscriberKey> {
         let away = self.subscriptions.subscribers().filter_map(|subscriber| {
             let member = self.members.get(subscriber)?;
-            match member.presence {
-                MemberPresence::Away(since) => Some((since, subscriber, member.principal)),
-                _ => None,
-            }
+            Some((member.delivery.away_since()?, subscriber, member.principal))
         });
         let theirs = away.filter(|(.., whose)| principal.is_none_or(|it| it == *whose));
         theirs.min().map(|(_, subscriber, _)| subscriber)
@@ -534,9 +512,9 @@ impl Engine {
     pub fn held_subscribers(&self) -> usize {
         let is_here = |key: SubscriberKey| {
             let member = self.members.get(key);
-            member.is_some_and(|member| member.presence == MemberPresence::Here)
+            member.is_some_and(|member| member.delivery.is_here())
         };
-        self.due.iter().filter(|(_, subscriber)| is_here(*subscriber)).count()
+        self.due.subscribers().filter(|subscriber| is_here(*subscriber)).count()
     }
 
     /// How many audiences there are.
@@ -635,11 +613,7 @@ impl Engine {
     /// Does everything that is due by now.
     fn tick(&mut self, now: Now, out: &mut Vec<Output>) {
         self.tick_asks(now, out);
-        while let Some(&(at, subscriber)) = self.due.first() {
-            if at > now.monotonic_us {
-                break;
-            }
-            self.due.pop_first();
+        while let Some(subscriber) = self.take_due(now.monotonic_us) {
             self.wake(now, subscriber, out);
         }
     }

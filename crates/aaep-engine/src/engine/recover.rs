@@ -14,9 +14,7 @@ use aaep::{Event, Payload, ReplyToken, SessionId};
 
 use super::asks::AskSettlement;
 use super::subscribers::NewSubscriber;
-use super::{
-    Engine, EngineConfig, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms,
-};
+use super::{Engine, EngineConfig, EngineSession, SubscriptionStart, SubscriptionTerms};
 use crate::ask::{PendingAsk, question};
 use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
@@ -244,7 +242,6 @@ impl Engine {
                 let newcomer = NewSubscriber { principal, may_reply, hears };
                 let subscriber = self.add(id, &newcomer, agreed, next);
                 if let Some(member) = self.members.get_mut(subscriber) {
-                    member.presence = MemberPresence::Away(now.monotonic_us);
                     member.start = SubscriptionStart::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
                     member.needs_from = 0;
@@ -259,7 +256,7 @@ impl Engine {
                     self.keep_former_id(subscriber, &former_id);
                 }
                 let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
-                self.set_due(subscriber, end_us);
+                self.leave(subscriber, now.monotonic_us, end_us);
                 out.push(Output::Recovered { subscriber, subscription_id });
             }
         }

@@ -4,7 +4,7 @@
 //! A kill leaves no such word, and neither does a subscriber for which something is held. After the start, both are
 //! told that something may be missing, unless their last event alone says how far they are.
 
-use super::{AudienceMember, Engine, MemberPresence, SentLast, SubscriptionStart};
+use super::{AudienceMember, Engine, SentLast, SubscriptionStart};
 use crate::audience::{Audience, SubscriberKey};
 use crate::ids::IdDigest;
 use crate::io::{CaughtUp, Output};
@@ -26,7 +26,7 @@ impl Engine {
     fn caught_up(&self, subscriber: SubscriberKey) -> Option<CaughtUp> {
         let member = self.members.get(subscriber)?;
         let audience = self.audiences.get(&member.agreed.audience)?;
-        let is_idle = member.presence == MemberPresence::Here && member.asked.none_waits();
+        let is_idle = member.delivery.is_here() && member.asked.none_waits();
         if !(is_idle && member.has_everything(audience) && audience.is_pure()) {
             return None;
         }
@@ -49,7 +49,7 @@ impl Engine {
         match &caught_up.last_event_id {
             Some(last) => {
                 let ids = [IdDigest::of(last); 2];
-                member.sent_last = Some(Box::new(SentLast { at: member.cursor.at, ids }));
+                member.sent_last = Some(Box::new(SentLast { at: member.cursor.at(), ids }));
             }
             None => {
                 let snapshot = member.cursor.snapshot(audience, *next_order);
@@ -62,18 +62,22 @@ impl Engine {
 impl AudienceMember {
     /// Whether nothing is held for it.
     fn has_everything(&self, audience: &Audience) -> bool {
-        let is_at_end =
-            self.cursor.at == audience.end() && self.cursor.critical_at == audience.end();
-        self.slot.is_some() || (is_at_end && self.cursor.is_plain())
+        self.delivery.is_together() || (self.cursor.is_at_end(audience) && self.cursor.is_plain())
     }
 
     /// The event that it was sent last. While it receives every unit at once, that is the last unit since it began
     /// to do so.
-    pub(super) fn last_sent(&self, audience: &Audience) -> LastSent {
-        if self.slot.is_none() || self.cursor.at == audience.end() {
+    fn last_sent(&self, audience: &Audience) -> LastSent {
+        if !self.delivery.is_together() || self.cursor.is_at_end(audience) {
             return self.last_sent.clone();
         }
         let last = audience.unit(audience.end() - 1);
         last.map_or(LastSent::Unknown, |last| LastSent::Event(last.event.envelope.event_id.clone()))
+    }
+
+    /// Notes that it received every unit at once, up to the end of the log.
+    pub(super) fn note_all_sent(&mut self, audience: &Audience) {
+        self.last_sent = self.last_sent(audience);
+        self.cursor.step_to_end(audience);
     }
 }
