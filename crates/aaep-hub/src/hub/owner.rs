@@ -369,7 +369,7 @@ impl EngineOwner {
 
     fn record_event(&mut self, record: Record) {
         let Record { principal, event, json, author, unix_us, .. } = record;
-        let is_urgent = event.is_critical();
+        let is_critical = event.is_critical();
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;
@@ -381,12 +381,11 @@ impl EngineOwner {
             agent: 0,
             principal,
             by_hub: author == Author::Hub,
-            is_urgent,
             unix_us,
             json,
         });
         self.event_unix_us = Some(unix_us);
-        if is_urgent {
+        if is_critical {
             self.batch.critical_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
         }

@@ -137,7 +137,6 @@ fn row(event: &StoredEvent) -> Value {
         "order": event.order,
         "taken_in_unix_us": event.unix_us,
         "by_hub": event.by_hub,
-        "is_urgent": event.is_urgent,
         "event": own,
     })
 }

@@ -179,7 +179,6 @@ fn store_sessions(folder: &std::path::Path, count: u64) {
             agent: 1 + order % 2,
             principal: PrincipalNumber(1),
             by_hub: false,
-            is_urgent: false,
             unix_us: now,
             json: serde_json::to_vec(&json).expect("JSON").into(),
         });
