@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::ask_times;
 use super::entry;
-use super::owner::HubOpenAsk;
+use super::open_asks::HubOpenAsk;
 use super::session_agent::SessionAgent;
 use super::settlement::AskOrigin;
 use crate::store::{
