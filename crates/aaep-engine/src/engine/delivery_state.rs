@@ -2,24 +2,29 @@
 //! others, later, or not at all.
 //!
 //! This file alone changes the state, the lists of an audience and the times at which subscribers are due, so that
-//! they always agree. Everything else asks. The transitions, with the function that makes each:
+//! they always agree. Everything else asks. The tests of this file hold its table of transitions:
 //!
-//! | from | to | when |
-//! |---|---|---|
-//! | any connected state | `Unlisted` | its position, its terms or its audience change (`unlist`) |
-//! | any connected state | `Together` | it was sent everything, has no limits and no exceptions (`list`) |
-//! | any connected state | `Ready` | the same, but with limits or exceptions (`list`) |
-//! | any connected state | `HoldsText` | its pace holds text (`list`) |
-//! | any connected state | `Holds` | its rate holds something, or a gap notice is due (`list`) |
-//! | any connected state | `AwaitsWire` | it was sent a full batch (`list`) |
-//! | `Together` | `Ready` | what it was sent is later than the last event of a session, and the next one comes (`single_out`) |
-//! | `AwaitsWire` | `Holds` | its wire took the batch, or a second passed (`take_wire`) |
-//! | any connected state | `Blocked` | its wire is full (`block_delivery`) |
-//! | `Blocked` | `Unlisted` | its wire accepts data again, or it reconnects (`connect`) |
-//! | any but `Away` | `Away` | its connection broke (`leave`) |
-//! | `Away` | `Unlisted` | it reconnects (`connect`) |
+//! | from | to | function | when |
+//! |---|---|---|---|
+//! | any list | `Unlisted` | `unlist` | before any other change |
+//! | `Unlisted` | `Together` | `list` | it was sent everything, and has no limits and no exceptions |
+//! | `Unlisted` | `Ready` | `list` | it was sent everything, but has limits or exceptions |
+//! | `Unlisted` | `HoldsText` | `list` | its pace holds text |
+//! | `Unlisted` | `Holds` | `list` | its rate holds something, or a gap notice is due |
+//! | `Unlisted` | `AwaitsWire` | `list` | it was sent a full batch |
+//! | `Unlisted` | `Ready` | `single_out` | it was together with others, and what comes next may be too early for it |
+//! | `AwaitsWire` | `Holds` | `take_wire` | its wire took the batch, or had the time for it |
+//! | `Unlisted` | `Blocked` | `block_delivery` | its wire is full |
+//! | `Blocked` | `Unlisted` | `connect` | its wire accepts data again, or it reconnects |
+//! | `Unlisted` | `Away` | `leave` | its connection broke |
+//! | `Blocked` | `Away` | `leave` | its connection broke while its wire was full |
+//! | `Away` | `Unlisted` | `connect` | it reconnects |
 //!
-//! `Unlisted` lasts no longer than the input that caused it: `list` follows.
+//! The lists are those of `Together`, `Ready`, `HoldsText`, `Holds` and `AwaitsWire`. `Unlisted` lasts no longer than
+//! the input that caused it.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -101,6 +106,13 @@ impl SubscriberDelivery {
     /// When it is due, or [`NEVER`].
     pub(super) fn due_us(&self) -> u64 {
         self.due_us
+    }
+
+    /// Enters a state, and returns the one before.
+    fn enter(&mut self, state: DeliveryState) -> DeliveryState {
+        #[cfg(test)]
+        tests::note_transition(self.state, state);
+        std::mem::replace(&mut self.state, state)
     }
 }
 
@@ -200,7 +212,7 @@ impl Engine {
                 }
             }
             member.delivery.told_later = told_later;
-            member.delivery.state = DeliveryState::Together(index);
+            member.delivery.enter(DeliveryState::Together(index));
             return;
         }
         lists.alone.insert(subscriber);
@@ -208,7 +220,7 @@ impl Engine {
         if matches!(state, DeliveryState::Ready | DeliveryState::HoldsText) {
             lists.ready.insert(subscriber);
         }
-        member.delivery.state = state;
+        member.delivery.enter(state);
         if let Some(held) = held {
             self.set_due(subscriber, held.at_us());
         }
@@ -232,7 +244,7 @@ impl Engine {
             member.note_all_sent(audience);
         }
         let unlisted = DeliveryState::Unlisted { awaits_wire };
-        let before = std::mem::replace(&mut member.delivery.state, unlisted);
+        let before = member.delivery.enter(unlisted);
         audience.lists.ready.remove(&subscriber);
         audience.lists.alone.remove(&subscriber);
         if let DeliveryState::Together(index) = before {
@@ -240,7 +252,7 @@ impl Engine {
             together.swap_remove(index as usize);
             let moved = together.get(index as usize).copied();
             if let Some(moved) = moved.and_then(|it| members.get_mut(it)) {
-                moved.delivery.state = DeliveryState::Together(index);
+                moved.delivery.enter(DeliveryState::Together(index));
             }
         }
         self.forget_due(subscriber);
@@ -255,7 +267,7 @@ impl Engine {
             let Engine { audiences, members, .. } = self;
             let Some(member) = members.get_mut(subscriber) else { continue };
             if let Some(audience) = audiences.get_mut(&member.agreed.audience) {
-                member.delivery.state = DeliveryState::Ready;
+                member.delivery.enter(DeliveryState::Ready);
                 audience.lists.alone.insert(subscriber);
                 audience.lists.ready.insert(subscriber);
             }
@@ -272,7 +284,7 @@ impl Engine {
             }
             _ => return false,
         };
-        member.delivery.state = state;
+        member.delivery.enter(state);
         true
     }
 
@@ -280,7 +292,7 @@ impl Engine {
     pub(super) fn block_delivery(&mut self, subscriber: SubscriberKey) {
         self.unlist(subscriber);
         if let Some(member) = self.members.get_mut(subscriber).filter(|it| it.delivery.is_here()) {
-            member.delivery.state = DeliveryState::Blocked;
+            member.delivery.enter(DeliveryState::Blocked);
         }
     }
 
@@ -288,7 +300,7 @@ impl Engine {
     pub(super) fn connect(&mut self, subscriber: SubscriberKey) {
         let Some(member) = self.members.get_mut(subscriber) else { return };
         if !member.delivery.is_here() {
-            member.delivery.state = DeliveryState::Unlisted { awaits_wire: false };
+            member.delivery.enter(DeliveryState::Unlisted { awaits_wire: false });
             self.forget_due(subscriber);
         }
     }
@@ -297,7 +309,7 @@ impl Engine {
     pub(super) fn leave(&mut self, subscriber: SubscriberKey, since_us: u64, end_us: u64) {
         self.unlist(subscriber);
         if let Some(member) = self.members.get_mut(subscriber) {
-            member.delivery.state = DeliveryState::Away { since_us };
+            member.delivery.enter(DeliveryState::Away { since_us });
         }
         self.set_due(subscriber, end_us);
     }
