@@ -29,7 +29,7 @@ impl ServerApp {
         uri: &Uri,
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         let limit = limit(uri)?;
-        let mut next = cursor(uri)?;
+        let mut next = query::cursor::<SessionCursor>(uri)?;
         let skip = query::number_within(uri, "skip", 0..=MAX_SKIPPED)?.unwrap_or(0);
         let mut to_skip = usize::try_from(skip).unwrap_or(usize::MAX);
         while to_skip > 0 {
@@ -96,13 +96,6 @@ impl ServerApp {
             }
         })
     }
-}
-
-/// The cursor from an earlier page.
-fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<HttpResponse>> {
-    let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
-    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
-    text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
 impl ServerApp {
