@@ -117,6 +117,11 @@ impl Engine {
         (engine, out)
     }
 
+    /// Notes that a token was used, by an ask of which nothing else is known any more.
+    pub fn mark_token_used(&mut self, token: &ReplyToken) {
+        self.asks.mark_used(None, token);
+    }
+
     /// Makes a session take no more events: it has ended, or a part of it is lost, so that it is no longer
     /// known what it may do.
     fn close_lost_session(&mut self, now: Now, session_id: &SessionId) {
@@ -248,7 +253,7 @@ impl Engine {
                     member.last_sent = LastSent::Unknown;
                     let key = member.agreed.audience.clone();
                     if let Some(caught_up) = caught_up {
-                        self.restore_caught_up(subscriber, caught_up);
+                        self.restore_caught_up(subscriber, &caught_up);
                     }
                     self.release_log_space(principal, &key);
                 }

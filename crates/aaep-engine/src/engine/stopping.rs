@@ -39,22 +39,19 @@ impl Engine {
 
     /// Lets a restored subscriber that was sent everything before the stop continue from there. Its cursor is at the
     /// end of its log, which was just made again.
-    pub(super) fn restore_caught_up(&mut self, subscriber: SubscriberKey, caught_up: CaughtUp) {
+    pub(super) fn restore_caught_up(&mut self, subscriber: SubscriberKey, caught_up: &CaughtUp) {
         let Engine { audiences, members, next_order, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
         if !audience.is_pure_before(*next_order) {
             return;
         }
-        match &caught_up.last_event_id {
-            Some(last) => {
-                let ids = [IdDigest::of(last); 2];
-                member.sent_last = Some(Box::new(SentLast { at: member.cursor.at(), ids }));
-            }
-            None => {
-                let snapshot = member.cursor.snapshot(audience, *next_order);
-                member.start = SubscriptionStart::AtSnapshot(Box::new(snapshot));
-            }
+        if let Some(last) = &caught_up.last_event_id {
+            let ids = [IdDigest::of(last); 2];
+            member.sent_last = Some(Box::new(SentLast { at: member.cursor.at(), ids }));
+        } else {
+            let snapshot = member.cursor.snapshot(audience, *next_order);
+            member.start = SubscriptionStart::AtSnapshot(Box::new(snapshot));
         }
     }
 }

@@ -142,6 +142,7 @@ impl EngineOwner {
     /// After a start: settles an ask that is stored as open but whose event is lost. Its token stays used.
     pub(super) fn settle_lost(&mut self, now: Now, reply_token: ReplyToken) {
         self.audit_settlement(now, &without_consent(reply_token.clone()));
+        self.engine.mark_token_used(&reply_token);
         let resolution = b"{}".as_slice().into();
         let unix_us = now.unix_us;
         self.batch.changes.push(StoreChange::AskSettled { reply_token, unix_us, resolution });
