@@ -139,7 +139,6 @@ pub(super) fn large_event(order: u64) -> StoreChange {
         agent: 7,
         principal: PrincipalNumber(8),
         by_hub: false,
-        is_urgent: false,
         unix_us: moment(order),
         json: vec![b' '; 100_000].into(),
     }
