@@ -205,8 +205,9 @@ impl EngineOwner {
             return Err(Refused::RunningBytes);
         }
         let given = event.envelope.producer.clone();
+        let project = Delivery::of(&event).and_then(|said| said.project);
         let mut event = with_hub_fields(event, who, original);
-        if let Some(told) = self.told_name(who, principal, &given) {
+        if let Some(told) = self.told_name(who, principal, (&given, project.as_deref())) {
             event.envelope.producer.agent_name = Some(told);
         }
         // A session keeps the tags with which it began.
