@@ -38,6 +38,7 @@ mod order;
 mod person;
 mod problem;
 mod progress;
+mod proxied;
 mod replay;
 mod report;
 mod schema;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use aaep::{Message, Mode, Severity};
-use aaep_bridge::acp::{AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
+use aaep_bridge::acp::{AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskPolicy};
+use aaep_bridge::{AskAnswer, AskNumber, AskPolicy};
 use aaep_engine::order::StreamOrder;
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ pub(crate) struct Wire {
     pub(crate) policy: AskPolicy,
     now_ms: i64,
     pub(crate) told: Vec<Value>,
-    pub(crate) asked: Vec<AcpAskNumber>,
-    pub(crate) withdrawn: Vec<AcpAskNumber>,
+    pub(crate) asked: Vec<AskNumber>,
+    pub(crate) withdrawn: Vec<AskNumber>,
     /// What reached the agent and the editor, in order.
     pub(crate) agent: Vec<Value>,
     pub(crate) editor: Vec<Value>,
@@ -100,7 +100,7 @@ impl Wire {
         self.agent(permission(&id, &removal(), &plain_options()))
     }
 
-    pub(crate) fn person(&mut self, number: AcpAskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub(crate) fn person(&mut self, number: AskNumber, answer: &AskAnswer) -> AcpPlan {
         let plan = self.bridge.answer(number, answer);
         self.take(&plan);
         plan
