@@ -8,6 +8,7 @@
 
 mod call;
 mod elicitation;
+mod envelope;
 mod field;
 mod form;
 mod gate;
@@ -29,6 +30,7 @@ use crate::request_id::RequestId;
 use crate::risk::RiskTable;
 use call::OpenCall;
 use elicitation::OpenElicitation;
+pub use envelope::EnvelopeScanner;
 use gate::{HeldAsk, HeldLine};
 use session::McpSession;
 use tool::ToolHints;
@@ -204,6 +206,18 @@ impl McpBridge {
         }
         plan.notice =
             Some(format!("A message to {} is too long. It was not passed on.", self.server));
+        plan
+    }
+
+    /// Hears that a line of the server passed that was too long to be read.
+    pub fn hear_long_answer(&mut self, id: &Value) -> McpPlan {
+        let mut plan = McpPlan::default();
+        let Some(id) = RequestId::of(id) else { return plan };
+        if let Some(ClientRequest::Call(call)) = self.requests.remove(&id) {
+            let told = serde_json::json!({ "result": { "content": [
+                { "text": "Its answer is too long to be told." }] } });
+            self.tell_ended(&call, &told, &mut plan);
+        }
         plan
     }
 

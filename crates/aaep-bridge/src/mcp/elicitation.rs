@@ -205,7 +205,7 @@ impl McpBridge {
         }
         if let Some(voice) = self.voice() {
             let fields =
-                json!({ "to_state": "tool_use", "summary_normal": "Your answer was sent." });
+                json!({ "to_state": "calling_tool", "summary_normal": "Your answer was sent." });
             plan.events.push(voice.event("state.changed", fields));
         }
     }
@@ -289,7 +289,7 @@ impl McpBridge {
         plan.withdrawn.extend(open.ask);
         if let Some(voice) = self.voice() {
             let fields = json!({
-                "to_state": "tool_use", "summary_normal": "It was answered in the program.",
+                "to_state": "calling_tool", "summary_normal": "It was answered in the program.",
             });
             plan.events.push(voice.event("state.changed", fields));
         }
