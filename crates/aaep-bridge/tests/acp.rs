@@ -4,6 +4,7 @@
 
 #[path = "acp/recordings.rs"]
 mod recordings;
+mod sound;
 #[path = "acp/wire.rs"]
 mod wire;
 

@@ -136,7 +136,6 @@ impl RemoteSpeaker {
             };
             for event in events {
                 place.has_news = true;
-                place.last_event_id.clone_from(&event.last_event_id);
                 if event.data.trim().is_empty() {
                     continue;
                 }
@@ -147,6 +146,10 @@ impl RemoteSpeaker {
                     Some(batch) => batch.iter().any(is_answer),
                     None => is_answer(&message),
                 };
+            }
+            // An event without data has an id too.
+            if !parser.last_event_id().is_empty() {
+                parser.last_event_id().clone_into(&mut place.last_event_id);
             }
             let retry = parser.retry_ms().map(Duration::from_millis);
             place.retry = retry.map(|it| it.min(LONGEST_RETRY)).or(place.retry);
