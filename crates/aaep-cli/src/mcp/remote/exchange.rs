@@ -148,7 +148,8 @@ impl RemoteSpeaker {
                 };
             }
             // An event without data has an id too.
-            if !parser.last_event_id().is_empty() {
+            if !parser.last_event_id().is_empty() && parser.last_event_id() != place.last_event_id {
+                place.has_news = true;
                 parser.last_event_id().clone_into(&mut place.last_event_id);
             }
             let retry = parser.retry_ms().map(Duration::from_millis);
