@@ -1,6 +1,6 @@
 """Runs the official conformance scenarios with and without aaep mcp. Every check must have the same result.
 
-Server scenarios try server-everything behind a small gateway to HTTP; client scenarios try the official TypeScript
+Server scenarios try a fixture for them behind a small gateway to HTTP; client scenarios try the official TypeScript
 client. Whether a check passes is between the suite and these programs; here it only counts that the proxy changes none.
 """
 
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 NODE, AAEP, HUB = os.environ["NODE"], os.environ["AAEP"], os.environ["AAEP_MCP_HUB"]
@@ -44,15 +45,20 @@ def report(name, direct, proxied):
     return bool(different) or passed == 0
 
 
-def server_scenarios(name, command):
-    with tempfile.TemporaryDirectory() as folder:
-        gateway = [NODE, "gateway.mjs", *command]
-        with subprocess.Popen(gateway, cwd=PACKAGES, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                url = process.stdout.readline().strip()
-                return run(["server", "--url", url], folder)
-            finally:
-                process.terminate()
+@contextmanager
+def served(command):
+    """The address at which a program is served over HTTP."""
+    gateway = [NODE, "gateway.mjs", *command]
+    with subprocess.Popen(gateway, cwd=PACKAGES, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def server_scenarios(command):
+    with tempfile.TemporaryDirectory() as folder, served(command) as url:
+        return run(["server", "--url", url], folder)
 
 
 def client_scenarios(is_proxied):
@@ -69,12 +75,13 @@ def client_scenarios(is_proxied):
 
 
 def main():
-    server = [NODE, os.environ["EVERYTHING"], "stdio"]
+    server = [NODE, str(PACKAGES / "fixture.mjs")]
     proxy = [AAEP, "mcp", "--policy", "tell", "--hub", HUB]
     failed = report("client scenarios over HTTP", client_scenarios(False), client_scenarios(True))
-    direct = server_scenarios("directly", server)
-    proxied = server_scenarios("through aaep", [*proxy, "--", *server])
-    failed |= report("server scenarios", direct, proxied)
+    direct = server_scenarios(server)
+    failed |= report("server scenarios", direct, server_scenarios([*proxy, "--", *server]))
+    with served(server) as url:
+        failed |= report("server scenarios over HTTP", direct, server_scenarios([*proxy, "--url", url]))
     sys.exit(1 if failed else 0)
 
 

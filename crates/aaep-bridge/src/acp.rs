@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::event::{AgentVoice, shortened_to};
-use crate::numbered::{AskNumber, NumberedAsk, agent_id};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber, agent_id};
 use crate::request_id::RequestId;
 use crate::risk::RiskTable;
 use crate::tool_words::project_name;
@@ -77,11 +77,11 @@ pub struct AcpPlan {
     /// What becomes of the message.
     pub forward: AcpForward,
     /// Questions that can no longer be answered here. They are withdrawn before anything is told.
-    pub withdrawn: Vec<AskNumber>,
+    pub withdrawn: Vec<ProxyAskNumber>,
     /// Events to publish, in order.
     pub events: Vec<Value>,
     /// What the person is asked after that.
-    pub ask: Option<NumberedAsk>,
+    pub ask: Option<ProxyAsk>,
     /// Messages of ours for the agent.
     pub to_agent: Vec<Value>,
     /// Messages of ours for the editor.
@@ -118,7 +118,7 @@ pub struct AcpBridge {
     elicitations: BTreeMap<RequestId, String>,
     /// Requests of the agent that were answered here. What the editor answers late does not go on.
     late: BTreeSet<RequestId>,
-    last_ask: AskNumber,
+    last_ask: ProxyAskNumber,
 }
 
 impl AcpBridge {
@@ -135,7 +135,7 @@ impl AcpBridge {
             permissions: BTreeMap::new(),
             elicitations: BTreeMap::new(),
             late: BTreeSet::new(),
-            last_ask: AskNumber::default(),
+            last_ask: ProxyAskNumber::default(),
         }
     }
 
@@ -346,7 +346,7 @@ impl AcpBridge {
         Some(voice)
     }
 
-    fn next_ask(&mut self) -> AskNumber {
+    fn next_ask(&mut self) -> ProxyAskNumber {
         self.last_ask.count_on()
     }
 }

@@ -24,8 +24,8 @@ use serde_json::Value;
 
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
-use crate::numbered::{AskNumber, NumberedAsk, agent_id};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber, agent_id};
 use crate::request_id::RequestId;
 use crate::risk::RiskTable;
 use call::OpenCall;
@@ -82,11 +82,11 @@ pub struct McpPlan {
     /// What becomes of the message.
     pub forward: McpForward,
     /// Questions that can no longer be answered here. They are withdrawn before anything is told.
-    pub withdrawn: Vec<AskNumber>,
+    pub withdrawn: Vec<ProxyAskNumber>,
     /// Events to publish, in order.
     pub events: Vec<Value>,
     /// What the person is asked after that.
-    pub asks: Vec<NumberedAsk>,
+    pub asks: Vec<ProxyAsk>,
     /// Lines for the server, in order.
     pub to_server: Vec<Vec<u8>>,
     /// Lines for the client, in order.
@@ -122,7 +122,7 @@ pub struct McpBridge {
     /// Calls that go on as tasks.
     tasks: BTreeMap<String, OpenCall>,
     lines: BTreeMap<u64, HeldLine>,
-    held: BTreeMap<AskNumber, HeldAsk>,
+    held: BTreeMap<ProxyAskNumber, HeldAsk>,
     last_line: u64,
     /// Calls that were allowed, and that the client makes again with what the server asked for.
     continued: VecDeque<(String, Value)>,
@@ -133,7 +133,7 @@ pub struct McpBridge {
     /// Requests of the client that were answered here. Late answers of the server do not go on.
     stopped: BTreeSet<RequestId>,
     own_requests: u64,
-    last_ask: AskNumber,
+    last_ask: ProxyAskNumber,
 }
 
 impl McpBridge {
@@ -160,7 +160,7 @@ impl McpBridge {
             late: BTreeSet::new(),
             stopped: BTreeSet::new(),
             own_requests: 0,
-            last_ask: AskNumber::default(),
+            last_ask: ProxyAskNumber::default(),
         }
     }
 
@@ -385,7 +385,7 @@ impl McpBridge {
     /// The person answered a question, or nobody did. Only the first answer counts.
     pub fn answer(
         &mut self,
-        number: AskNumber,
+        number: ProxyAskNumber,
         answer: &AskAnswer,
         setup: &McpSetup<'_>,
     ) -> McpPlan {
@@ -399,7 +399,7 @@ impl McpBridge {
     }
 
     /// A question could not be put, because the hub cannot be reached or does not take it.
-    pub fn not_asked(&mut self, number: AskNumber, setup: &McpSetup<'_>) -> McpPlan {
+    pub fn not_asked(&mut self, number: ProxyAskNumber, setup: &McpSetup<'_>) -> McpPlan {
         let mut plan = McpPlan::default();
         if self.held.contains_key(&number) {
             self.deny(number, crate::hook::permission::NO_HUB, setup, &mut plan);
@@ -413,7 +413,7 @@ impl McpBridge {
     pub fn client_left(&mut self, setup: &McpSetup<'_>) -> McpPlan {
         let mut plan = McpPlan::default();
         let words = "The client closed the connection before the person said yes. It was not run.";
-        let held: Vec<AskNumber> = self.held.keys().copied().collect();
+        let held: Vec<ProxyAskNumber> = self.held.keys().copied().collect();
         for number in held {
             plan.withdrawn.push(number);
             self.deny(number, words, setup, &mut plan);
@@ -439,7 +439,7 @@ impl McpBridge {
         plan
     }
 
-    fn next_ask(&mut self) -> AskNumber {
+    fn next_ask(&mut self) -> ProxyAskNumber {
         self.last_ask.count_on()
     }
 }

@@ -10,7 +10,7 @@ mod inbox;
 pub(crate) mod lines;
 pub(crate) mod queue;
 
-use aaep_bridge::{AskAnswer, AskNumber};
+use aaep_bridge::{AskAnswer, ProxyAskNumber};
 
 use queue::HubQueue;
 
@@ -23,10 +23,10 @@ pub(crate) trait ProxiedAgent: Send + Sync + 'static {
     fn agent_id(&self) -> String;
 
     /// The person answered a question, or nobody did.
-    fn answer(&self, number: AskNumber, answer: &AskAnswer);
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer);
 
     /// A question could not be put.
-    fn not_asked(&self, number: AskNumber);
+    fn not_asked(&self, number: ProxyAskNumber);
 
     /// Whether a question is given up at once while the hub is away, because somebody waits for it.
     fn asks_at_once(&self) -> bool;

@@ -10,8 +10,8 @@ use super::{AcpBridge, AcpForward, AcpPlan, AcpSetup};
 use super::{MAX_LATE_ANSWERS, MAX_PERMISSIONS};
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
-use crate::numbered::{AskNumber, NumberedAsk};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber};
 use crate::request_id::RequestId;
 
 /// Where a permission request was answered.
@@ -107,12 +107,12 @@ impl AcpBridge {
             verdict,
         };
         plan.ask =
-            asked.map(|(event, is_confirmation)| NumberedAsk { number, event, is_confirmation });
+            asked.map(|(event, is_confirmation)| ProxyAsk { number, event, is_confirmation });
         self.permissions.insert(id.clone(), permission);
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
-    pub fn answer(&mut self, number: AskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub fn answer(&mut self, number: ProxyAskNumber, answer: &AskAnswer) -> AcpPlan {
         let mut plan = AcpPlan::default();
         let found = self.permissions.iter().find(|(_, it)| it.ask == Some(number));
         let Some(id) = found.map(|(id, _)| id.clone()) else { return plan };

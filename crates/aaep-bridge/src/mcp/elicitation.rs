@@ -14,8 +14,8 @@ use super::{
 };
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
-use crate::numbered::{AskNumber, NumberedAsk};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber};
 use crate::request_id::RequestId;
 
 /// How long the person has, where the client asks at the same time, and where it waits.
@@ -34,7 +34,7 @@ pub(super) struct OpenElicitation {
     forms: Vec<(String, OpenForm)>,
     given: Map<String, Value>,
     /// The question at the hub, while there is one.
-    ask: Option<AskNumber>,
+    ask: Option<ProxyAskNumber>,
 }
 
 /// Where an answer goes.
@@ -57,7 +57,17 @@ impl McpBridge {
         let params = &request["params"];
         let voice = self.session(setup.now_ms, &mut plan.events).voice.clone();
         let Some(id) = RequestId::of(&request["id"]) else { return };
-        self.late.remove(&id);
+        if self.late.contains(&id) {
+            // The client's late answer to the question before could be taken for the answer to this one.
+            plan.forward = McpForward::Nothing;
+            let cancel = json!({ "action": "cancel" });
+            plan.to_server.push(message::line(&message::answer(&request["id"], &cancel)));
+            plan.notice = Some(format!(
+                "{} asked again under a number that is still open in the program. It was told that nobody answers.",
+                self.server
+            ));
+            return;
+        }
         self.forget_elicitation(&id, plan);
         let form = OpenForm::read(&self.server, params)
             .filter(|_| setup.policy != AskPolicy::Tell)
@@ -112,7 +122,7 @@ impl McpBridge {
         origin: &ElicitationOrigin,
         question: FormQuestion,
         plan: &mut McpPlan,
-    ) -> Option<AskNumber> {
+    ) -> Option<ProxyAskNumber> {
         let voice = self.voice()?;
         let timeout = match origin {
             ElicitationOrigin::Request { .. } => TIMEOUT_SECONDS,
@@ -129,14 +139,14 @@ impl McpBridge {
         let extension = json!({ "max_timeout_seconds": MAX_TIMEOUT_SECONDS });
         let number = self.next_ask();
         let event = voice.extended("awaiting.clarification", fields, extension);
-        plan.asks.push(NumberedAsk { number, event, is_confirmation: false });
+        plan.asks.push(ProxyAsk { number, event, is_confirmation: false });
         Some(number)
     }
 
     /// The person answered a question of a form here, or nobody did.
     pub(super) fn answer_form(
         &mut self,
-        number: AskNumber,
+        number: ProxyAskNumber,
         answer: &AskAnswer,
         setup: &McpSetup<'_>,
         plan: &mut McpPlan,

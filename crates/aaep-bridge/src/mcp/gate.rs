@@ -11,8 +11,8 @@ use super::{ClientRequest, MAX_HELD, McpBridge, McpForward, McpPlan, McpSetup};
 use crate::event::AgentVoice;
 use crate::gate::{AskAnswer, NOBODY_THERE, SAID_NO, SAID_NOTHING};
 use crate::hook::permission::TOO_LONG;
-use crate::numbered::{AskNumber, NumberedAsk};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber};
 use crate::request_id::RequestId;
 use crate::risk::{RiskGrade, RiskVerdict};
 
@@ -38,7 +38,7 @@ pub(super) struct HeldLine {
     /// The messages of it that do not go on.
     left_out: BTreeSet<usize>,
     /// The questions that are open.
-    open: BTreeSet<AskNumber>,
+    open: BTreeSet<ProxyAskNumber>,
 }
 
 /// A question about one call.
@@ -110,11 +110,7 @@ impl McpBridge {
                 CallGate::Ask(question) => {
                     let ask_number = self.next_ask();
                     let event = asked(&voice, &ask, *question);
-                    plan.asks.push(NumberedAsk {
-                        number: ask_number,
-                        event,
-                        is_confirmation: true,
-                    });
+                    plan.asks.push(ProxyAsk { number: ask_number, event, is_confirmation: true });
                     held.open.insert(ask_number);
                     self.held.insert(ask_number, ask);
                 }
@@ -174,7 +170,7 @@ impl McpBridge {
     /// The person answered, or nobody did.
     pub(super) fn decide(
         &mut self,
-        number: AskNumber,
+        number: ProxyAskNumber,
         answer: &AskAnswer,
         setup: &McpSetup<'_>,
         plan: &mut McpPlan,
@@ -196,7 +192,7 @@ impl McpBridge {
     /// A call does not go on. The model reads why.
     pub(super) fn deny(
         &mut self,
-        number: AskNumber,
+        number: ProxyAskNumber,
         why: &str,
         _: &McpSetup<'_>,
         plan: &mut McpPlan,
@@ -221,7 +217,13 @@ impl McpBridge {
     }
 
     /// One question about a line is settled. The line goes on when all are.
-    fn settle(&mut self, number: AskNumber, ask: &HeldAsk, is_left_out: bool, plan: &mut McpPlan) {
+    fn settle(
+        &mut self,
+        number: ProxyAskNumber,
+        ask: &HeldAsk,
+        is_left_out: bool,
+        plan: &mut McpPlan,
+    ) {
         let Some(line) = self.lines.get_mut(&ask.line) else { return };
         line.open.remove(&number);
         if is_left_out {

@@ -10,19 +10,23 @@ const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_FIELD: &str = "io.modelcontextprotocol/clientInfo";
 
 /// Reads a message that has only one meaning: an object that names a field twice is not read, because programs differ in
-/// which of the two they believe.
+/// which of the two they believe, and neither is a line that some programs read as two.
 pub(super) fn read_strictly(line: &[u8]) -> Option<Value> {
-    let mut reader = serde_json::Deserializer::from_slice(line.trim_ascii());
+    let line = line.trim_ascii();
+    if line.contains(&b'\r') {
+        return None;
+    }
+    let mut reader = serde_json::Deserializer::from_slice(line);
     let value = OneMeaning.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
     Some(value)
 }
 
 /// Whether a program that is less strict could find a tool call in a line that was not read. An escape can hide the
-/// name of the method.
+/// name of the method, and so can an encoding with zero bytes.
 pub(super) fn could_be_call(line: &[u8]) -> bool {
     const CALL: &[u8] = b"tools/call";
-    line.contains(&b'\\') || line.windows(CALL.len()).any(|it| it == CALL)
+    line.iter().any(|it| matches!(it, b'\\' | 0)) || line.windows(CALL.len()).any(|it| it == CALL)
 }
 
 struct OneMeaning;
@@ -144,6 +148,7 @@ mod tests {
             r#"{"a":1}{"b":2}"#,
             r#"{"name":"\ud800"}"#,
             r#"{"number":NaN}"#,
+            "{\"method\":\"ping\",\"params\":\r{\"method\":\"tools/call\"}\r}",
         ] {
             assert_eq!(read_strictly(twice.as_bytes()), None, "{twice}");
         }
@@ -157,6 +162,7 @@ mod tests {
         assert!(could_be_call(br#"{"method":"tools/call""#));
         assert!(could_be_call(br#"{"method":"tools\/call""#));
         assert!(could_be_call(br#"{"method":"\u0074ools/call""#));
+        assert!(could_be_call(b"t\0o\0o\0l\0s\0"));
         assert!(!could_be_call(b"{\"method\":\"ping\""));
     }
 }

@@ -2,7 +2,7 @@
 
 use aaep_bridge::acp::{AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskNumber, AskPolicy};
+use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::{Value, json};
 
 pub(crate) use crate::sound::{assert_sound, words_of};
@@ -14,8 +14,8 @@ pub(crate) struct Wire {
     pub(crate) policy: AskPolicy,
     now_ms: i64,
     pub(crate) told: Vec<Value>,
-    pub(crate) asked: Vec<AskNumber>,
-    pub(crate) withdrawn: Vec<AskNumber>,
+    pub(crate) asked: Vec<ProxyAskNumber>,
+    pub(crate) withdrawn: Vec<ProxyAskNumber>,
     /// What reached the agent and the editor, in order.
     pub(crate) agent: Vec<Value>,
     pub(crate) editor: Vec<Value>,
@@ -98,7 +98,7 @@ impl Wire {
         self.agent(permission(&id, &removal(), &plain_options()))
     }
 
-    pub(crate) fn person(&mut self, number: AskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub(crate) fn person(&mut self, number: ProxyAskNumber, answer: &AskAnswer) -> AcpPlan {
         let plan = self.bridge.answer(number, answer);
         self.take(&plan);
         plan

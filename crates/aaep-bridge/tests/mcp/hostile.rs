@@ -10,7 +10,7 @@ use crate::wire::{Wire, call, result, tool_error};
 #[test]
 fn what_is_not_understood_passes_unless_a_call_could_hide_in_it() {
     let mut wire = Wire::new(AskPolicy::AskWhenRisky);
-    for line in ["\n", "hello\n", "{\"method\":\"ping\"\n", "\u{0}\n", "7\n", "\"x\"\n"] {
+    for line in ["\n", "hello\n", "{\"method\":\"ping\"\n", "\u{feff}\n", "7\n", "\"x\"\n"] {
         let plan = wire.hear(McpSide::Client, line.as_bytes());
         assert_eq!(plan.forward, McpForward::Unchanged, "{line:?}");
     }
@@ -24,6 +24,9 @@ fn what_is_not_understood_passes_unless_a_call_could_hide_in_it() {
         r#"{"id":1,"method":"tools\/call","params":{"name":"\ud800"}}"#,
         r#"{"id":1,"method":"\u0074ools/call","params":{"x":1e999}}"#,
         r#"{"id":1,"method":"tools/call","params":{"name":"t"}} {"#,
+        // Programs that take a carriage return for the end of a line exist too.
+        "{\"id\":1,\"method\":\"ping\",\"params\":\r{\"id\":2,\"method\":\"tools/call\"}\r}",
+        "\0{\0}\0",
     ] {
         let plan = wire.hear(McpSide::Client, format!("{line}\n").as_bytes());
         assert_eq!(plan.forward, McpForward::Nothing, "{line}");

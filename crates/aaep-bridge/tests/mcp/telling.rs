@@ -53,7 +53,7 @@ fn a_call_is_told_from_its_name_and_arguments_to_its_end() {
             "tool.completed: No remote.",
             "tool.invoked: Uses nothing.",
             "tool.completed: Unknown tool",
-            "session.completed: Closed after 11 seconds: 3 tools used, 2 failed.",
+            "session.completed: Closed after 10 seconds: 3 tools used, 2 failed.",
         ]
     );
     assert_sound(&wire.told);

@@ -2,7 +2,7 @@
 
 use aaep_bridge::mcp::{McpBridge, McpForward, McpPlan, McpSetup, McpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskNumber, AskPolicy};
+use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::{Value, json};
 
 use crate::sound::words_of;
@@ -13,8 +13,8 @@ pub(crate) struct Wire {
     pub(crate) policy: AskPolicy,
     now_ms: i64,
     pub(crate) told: Vec<Value>,
-    pub(crate) asked: Vec<AskNumber>,
-    pub(crate) withdrawn: Vec<AskNumber>,
+    pub(crate) asked: Vec<ProxyAskNumber>,
+    pub(crate) withdrawn: Vec<ProxyAskNumber>,
     /// The lines that reached each side, in order.
     pub(crate) server: Vec<Vec<u8>>,
     pub(crate) client: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ impl Wire {
         self.hear(McpSide::Server, format!("{message}\n").as_bytes())
     }
 
-    pub(crate) fn person(&mut self, number: AskNumber, answer: &AskAnswer) -> McpPlan {
+    pub(crate) fn person(&mut self, number: ProxyAskNumber, answer: &AskAnswer) -> McpPlan {
         let plan = self.run(|bridge, setup| bridge.answer(number, answer, setup));
         self.take(&plan);
         plan
@@ -100,7 +100,7 @@ impl Wire {
         self.person(number, &answer)
     }
 
-    pub(crate) fn hub_is_away(&mut self, number: AskNumber) -> McpPlan {
+    pub(crate) fn hub_is_away(&mut self, number: ProxyAskNumber) -> McpPlan {
         let plan = self.run(|bridge, setup| bridge.not_asked(number, setup));
         self.take(&plan);
         plan

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aaep_bridge::acp::{AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskNumber, AskPolicy};
+use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::Value;
 
 use crate::console;
@@ -160,7 +160,7 @@ impl ProxiedAgent for AcpProxy {
         self.bridge().agent_id().to_owned()
     }
 
-    fn answer(&self, number: AskNumber, answer: &AskAnswer) {
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer) {
         let plan = {
             let mut bridge = self.bridge();
             let mut plan = bridge.answer(number, answer);
@@ -170,7 +170,7 @@ impl ProxiedAgent for AcpProxy {
         self.send(&plan);
     }
 
-    fn not_asked(&self, number: AskNumber) {
+    fn not_asked(&self, number: ProxyAskNumber) {
         self.answer(number, &AskAnswer::Nothing);
     }
 

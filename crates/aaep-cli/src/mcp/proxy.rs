@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aaep_bridge::mcp::{EnvelopeScanner, McpBridge, McpForward, McpPlan, McpSetup, McpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskNumber, AskPolicy};
+use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use tokio::sync::mpsc::Sender;
 
 use crate::console;
@@ -251,11 +251,11 @@ impl ProxiedAgent for McpProxy {
         self.bridge().agent_id().to_owned()
     }
 
-    fn answer(&self, number: AskNumber, answer: &AskAnswer) {
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer) {
         self.run(|bridge, setup| bridge.answer(number, answer, setup));
     }
 
-    fn not_asked(&self, number: AskNumber) {
+    fn not_asked(&self, number: ProxyAskNumber) {
         self.run(|bridge, setup| bridge.not_asked(number, setup));
     }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use aaep_bridge::{AskNumber, opening_of};
+use aaep_bridge::{ProxyAskNumber, opening_of};
 use serde_json::{Value, json};
 
 use super::queue::HubItem;
@@ -57,7 +57,7 @@ struct HubSpeaker {
     proxy: Arc<dyn ProxiedAgent>,
     client: HubClient,
     /// The reply tokens of the questions that were put.
-    tokens: BTreeMap<AskNumber, String>,
+    tokens: BTreeMap<ProxyAskNumber, String>,
     /// Whether it was said that the hub does not answer.
     is_away: bool,
     has_inbox: bool,
@@ -171,7 +171,7 @@ impl HubSpeaker {
     }
 
     /// Puts a question, and leaves it to a thread of its own to wait for the answer.
-    fn ask(&mut self, number: AskNumber, ask: BridgeAsk) {
+    fn ask(&mut self, number: ProxyAskNumber, ask: BridgeAsk) {
         let is_taken = self.until_done(|speaker| {
             if speaker.proxy.queue().is_taken_back() {
                 return HubTry::Pointless;
@@ -218,7 +218,7 @@ impl HubSpeaker {
         self.client.send(&request).ok().map(|it| it.is_success())
     }
 
-    fn withdraw(&mut self, number: AskNumber) {
+    fn withdraw(&mut self, number: ProxyAskNumber) {
         let Some(token) = self.tokens.remove(&number) else { return };
         let path = format!("/aaep/v1/asks/{token}");
         let request =

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aaep_bridge::{AskNumber, NumberedAsk};
+use aaep_bridge::{ProxyAsk, ProxyAskNumber};
 use serde_json::Value;
 
 use crate::agent::fresh_id;
@@ -29,9 +29,9 @@ pub(crate) enum HubItem {
     /// Events to publish.
     Events(Vec<Value>),
     /// A question to put.
-    Ask(AskNumber, Box<BridgeAsk>),
+    Ask(ProxyAskNumber, Box<BridgeAsk>),
     /// A question to take back.
-    Withdraw(AskNumber),
+    Withdraw(ProxyAskNumber),
 }
 
 /// What waits for the hub, in order.
@@ -49,7 +49,7 @@ struct QueueState {
     dropped: u64,
     is_closed: bool,
     /// The question that is being put, and whether it was taken back meanwhile.
-    putting: Option<(AskNumber, bool)>,
+    putting: Option<(ProxyAskNumber, bool)>,
 }
 
 impl HubQueue {
@@ -81,13 +81,13 @@ impl HubQueue {
     }
 
     /// Adds a question with ids of its own. Returns false if it cannot be put.
-    pub(crate) fn push_numbered(&self, ask: NumberedAsk) -> bool {
+    pub(crate) fn push_numbered(&self, ask: ProxyAsk) -> bool {
         let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
         prepared.is_ok_and(|it| self.push_ask(ask.number, it))
     }
 
     /// Adds a question. Returns false if too much waits.
-    fn push_ask(&self, number: AskNumber, ask: BridgeAsk) -> bool {
+    fn push_ask(&self, number: ProxyAskNumber, ask: BridgeAsk) -> bool {
         let mut state = self.state();
         let has_room = state.has_room(0, true);
         if has_room {
@@ -98,7 +98,7 @@ impl HubQueue {
     }
 
     /// Takes a question back. One that was not put yet is not put at all.
-    pub(crate) fn withdraw(&self, number: AskNumber) {
+    pub(crate) fn withdraw(&self, number: ProxyAskNumber) {
         let mut state = self.state();
         if let Some((putting, is_withdrawn)) = &mut state.putting {
             *is_withdrawn |= *putting == number;
@@ -112,7 +112,7 @@ impl HubQueue {
     }
 
     /// Takes out the questions that were not put yet.
-    pub(crate) fn take_asks(&self) -> Vec<AskNumber> {
+    pub(crate) fn take_asks(&self) -> Vec<ProxyAskNumber> {
         let mut asks = Vec::new();
         self.state().items.retain(|item| {
             let HubItem::Ask(number, _) = item else { return true };

@@ -281,7 +281,7 @@ fn a_yes_lets_exactly_this_call_through_once() {
         let digest = |event: &Value| event["extensions"]["agentvoice"]["action_digest"].clone();
         assert!(digest(&invoked).is_string());
         assert_eq!(digest(&invoked), digest(&question));
-        assert_eq!(person.hears("progress.updated")["progress"]["percent"], 50);
+        assert_eq!(person.hears("progress.updated")["progress"]["percent"], 50.0);
         assert_eq!(desk.reads_answer(3)["result"]["content"][0]["text"], "It is gone.");
         assert_eq!(person.hears("tool.completed")["summary_normal"], "Done: It is gone.");
         desk.calls(4, "remove");

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 /// The number of a question, by which its answer comes back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskNumber(u64);
+pub struct ProxyAskNumber(u64);
 
-impl AskNumber {
+impl ProxyAskNumber {
     /// Counts on, and returns the new number.
     pub(crate) fn count_on(&mut self) -> Self {
         self.0 += 1;
@@ -16,9 +16,9 @@ impl AskNumber {
 
 /// A question for the person. Its event has no `event_id`, `reply_token` and times yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NumberedAsk {
+pub struct ProxyAsk {
     /// Its number, for the answer.
-    pub number: AskNumber,
+    pub number: ProxyAskNumber,
     /// The event.
     pub event: Value,
     /// Whether it asks for consent, rather than for a choice.
