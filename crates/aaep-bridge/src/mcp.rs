@@ -238,24 +238,24 @@ impl McpBridge {
         let mut gated = Vec::new();
         if let Some(batch) = message.as_array() {
             for (at, part) in batch.iter().enumerate() {
-                if self.hear_client(part, setup, plan) {
+                if self.hear_client(part, plan) {
                     gated.push(at);
                 }
             }
-        } else if self.hear_client(&message, setup, plan) {
+        } else if self.hear_client(&message, plan) {
             gated.push(0);
         }
         if !gated.is_empty() {
-            self.gate(line, message, &gated, setup, plan);
+            self.gate(line, &message, &gated, setup, plan);
         }
     }
 
     /// Hears one message of the client. Returns whether it is a tool call, which is told where it is decided about.
-    fn hear_client(&mut self, message: &Value, setup: &McpSetup<'_>, plan: &mut McpPlan) -> bool {
+    fn hear_client(&mut self, message: &Value, plan: &mut McpPlan) -> bool {
         let params = &message["params"];
         let id = RequestId::of(&message["id"]);
         if let Some(id) = RequestId::of_response(message) {
-            self.hear_answer_of_client(&id, message, plan);
+            self.hear_answer_of_client(&id, plan);
             return false;
         }
         if self.client.is_empty() {
@@ -272,7 +272,7 @@ impl McpBridge {
                 ClientRequest::Task { task: text("taskId") }
             }
             "notifications/cancelled" => {
-                self.hear_cancelled(message, setup, plan);
+                self.hear_cancelled(message, plan);
                 return false;
             }
             _ => return false,
@@ -344,7 +344,7 @@ impl McpBridge {
         match message["method"].as_str().unwrap_or_default() {
             "notifications/progress" => self.tell_progress(params, plan),
             "notifications/tasks/status" | "notifications/tasks" => {
-                self.tell_task(params, setup, plan);
+                self.tell_task(params, plan);
             }
             "elicitation/create" => self.ask_elicitation(message, setup, plan),
             "notifications/cancelled" => {
@@ -368,7 +368,7 @@ impl McpBridge {
         match request {
             ClientRequest::Initialize => {}
             ClientRequest::ListTools => self.read_tools(&result["tools"]),
-            ClientRequest::Task { task } => self.tell_task_answer(&task, message, setup, plan),
+            ClientRequest::Task { task } => self.tell_task_answer(&task, message, plan),
             ClientRequest::Call(call) => self.end_call(id, *call, (line, message), setup, plan),
         }
     }
@@ -393,30 +393,30 @@ impl McpBridge {
         if self.held.contains_key(&number) {
             self.decide(number, answer, setup, &mut plan);
         } else {
-            self.answer_form(number, answer, setup, &mut plan);
+            self.answer_form(number, answer, &mut plan);
         }
         plan
     }
 
     /// A question could not be put, because the hub cannot be reached or does not take it.
-    pub fn not_asked(&mut self, number: ProxyAskNumber, setup: &McpSetup<'_>) -> McpPlan {
+    pub fn not_asked(&mut self, number: ProxyAskNumber) -> McpPlan {
         let mut plan = McpPlan::default();
         if self.held.contains_key(&number) {
-            self.deny(number, crate::hook::permission::NO_HUB, setup, &mut plan);
+            self.deny(number, crate::hook::permission::NO_HUB, &mut plan);
         } else {
-            self.answer_form(number, &AskAnswer::Nothing, setup, &mut plan);
+            self.answer_form(number, &AskAnswer::Nothing, &mut plan);
         }
         plan
     }
 
     /// The client has nothing more to say. Nobody would get the answers to what waits here.
-    pub fn client_left(&mut self, setup: &McpSetup<'_>) -> McpPlan {
+    pub fn client_left(&mut self) -> McpPlan {
         let mut plan = McpPlan::default();
         let words = "The client closed the connection before the person said yes. It was not run.";
         let held: Vec<ProxyAskNumber> = self.held.keys().copied().collect();
         for number in held {
             plan.withdrawn.push(number);
-            self.deny(number, words, setup, &mut plan);
+            self.deny(number, words, &mut plan);
         }
         self.leave_all_forms(&mut plan);
         plan
@@ -425,12 +425,13 @@ impl McpBridge {
     /// The server or its client is gone. What is going on ends with these words.
     pub fn end(&mut self, words: &str, setup: &McpSetup<'_>) -> McpPlan {
         let mut plan = McpPlan::default();
+        let mut requests = self.requests.values();
+        let is_in_the_middle = requests.any(|it| matches!(it, ClientRequest::Call(_)))
+            || !(self.tasks.is_empty() && self.held.is_empty() && self.elicitations.is_empty());
         plan.withdrawn.extend(self.held.keys().copied());
         self.held.clear();
         self.lines.clear();
         self.leave_all_forms(&mut plan);
-        let calls = self.requests.values().filter(|it| matches!(it, ClientRequest::Call(_)));
-        let is_in_the_middle = calls.count() > 0 || !self.tasks.is_empty();
         self.requests.clear();
         self.tasks.clear();
         if let Some(session) = self.session.take() {

@@ -78,7 +78,7 @@ impl McpBridge {
             if let Some(digest) = &call.digest {
                 self.continue_later(&digest.clone(), &result["requestState"]);
             }
-            match self.hold_inputs(id, call, line, reply, setup, plan) {
+            match self.hold_inputs(call, line, reply, setup, plan) {
                 None => return,
                 Some(given_back) => call = given_back,
             }
@@ -138,7 +138,6 @@ impl McpBridge {
         &mut self,
         id: &RequestId,
         cancelled: &Value,
-        _: &McpSetup<'_>,
         plan: &mut McpPlan,
     ) {
         if self.forget_held_inputs(id, plan) {
@@ -182,7 +181,7 @@ impl McpBridge {
     }
 
     /// The person asks the server to stop. Nothing that it asks is allowed by this.
-    pub fn cancel(&mut self, hub_session: &str, setup: &McpSetup<'_>) -> McpPlan {
+    pub fn cancel(&mut self, hub_session: &str) -> McpPlan {
         let mut plan = McpPlan::default();
         if !self.is_working_in(hub_session) {
             return plan;
@@ -190,7 +189,7 @@ impl McpBridge {
         let held: Vec<_> = self.held.keys().copied().collect();
         for number in held {
             plan.withdrawn.push(number);
-            self.deny(number, "The person stopped it. It was not run.", setup, &mut plan);
+            self.deny(number, "The person stopped it. It was not run.", &mut plan);
         }
         let is_call = |request: &ClientRequest| matches!(request, ClientRequest::Call(_));
         let open = self.requests.iter().filter(|(_, it)| is_call(it));

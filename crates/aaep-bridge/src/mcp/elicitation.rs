@@ -148,7 +148,6 @@ impl McpBridge {
         &mut self,
         number: ProxyAskNumber,
         answer: &AskAnswer,
-        setup: &McpSetup<'_>,
         plan: &mut McpPlan,
     ) {
         let found = self.elicitations.iter().find(|(_, it)| it.ask == Some(number));
@@ -176,7 +175,7 @@ impl McpBridge {
                 open.ask = self.put(&open.origin, question, plan);
                 self.elicitations.insert(at, open);
             }
-            None => self.send_given(open, setup, plan),
+            None => self.send_given(open, plan),
         }
     }
 
@@ -195,7 +194,7 @@ impl McpBridge {
     }
 
     /// Everything was answered here.
-    fn send_given(&mut self, open: OpenElicitation, setup: &McpSetup<'_>, plan: &mut McpPlan) {
+    fn send_given(&mut self, open: OpenElicitation, plan: &mut McpPlan) {
         match open.origin {
             ElicitationOrigin::Request { id } => {
                 let Some(result) = open.given.values().next() else { return };
@@ -210,7 +209,7 @@ impl McpBridge {
                 }
             }
             ElicitationOrigin::Inputs { call, state, .. } => {
-                self.call_again(*call, state, open.given, setup, plan);
+                self.call_again(*call, state, open.given, plan);
             }
         }
         if let Some(voice) = self.voice() {
@@ -226,7 +225,6 @@ impl McpBridge {
         call: OpenCall,
         state: Option<Value>,
         given: Map<String, Value>,
-        _: &McpSetup<'_>,
         plan: &mut McpPlan,
     ) {
         let Some(mut params) = call.params.clone() else { return };
@@ -251,7 +249,6 @@ impl McpBridge {
     /// The server answered a call with what it needs. Gives the call back if the person cannot be asked for all of it here.
     pub(super) fn hold_inputs(
         &mut self,
-        _: RequestId,
         call: OpenCall,
         line: Option<&[u8]>,
         reply: &Value,
@@ -290,7 +287,7 @@ impl McpBridge {
     }
 
     /// The client answers a request of the server.
-    pub(super) fn hear_answer_of_client(&mut self, id: &RequestId, _: &Value, plan: &mut McpPlan) {
+    pub(super) fn hear_answer_of_client(&mut self, id: &RequestId, plan: &mut McpPlan) {
         if self.late.remove(id) {
             plan.forward = McpForward::Nothing;
             return;

@@ -46,8 +46,8 @@ impl FormField {
         let whole = |field: &str, other: u64| schema[field].as_u64().unwrap_or(other);
         let form = match schema["type"].as_str()? {
             "string" => match choices_in(schema)? {
-                Some(choices) => FieldForm::OneOf(choices),
-                None => FieldForm::Text {
+                choices if !choices.is_empty() => FieldForm::OneOf(choices),
+                _ => FieldForm::Text {
                     shortest: whole("minLength", 0),
                     longest: whole("maxLength", u64::MAX),
                     format: text("format"),
@@ -60,7 +60,7 @@ impl FormField {
             },
             "boolean" => FieldForm::Boolean,
             "array" => FieldForm::SeveralOf(
-                choices_in(&schema["items"])??,
+                choices_in(&schema["items"]).filter(|it| !it.is_empty())?,
                 whole("minItems", 0),
                 whole("maxItems", u64::MAX),
             ),
@@ -252,13 +252,13 @@ impl FormField {
     }
 }
 
-/// The choices of a schema, with their names. Nothing if it has none; `None` if they cannot be put.
-fn choices_in(schema: &Value) -> Option<Option<Vec<(String, String)>>> {
+/// The choices of a schema, with their names; it may have none. `None` if they cannot be put.
+fn choices_in(schema: &Value) -> Option<Vec<(String, String)>> {
     let titled = schema.get("oneOf").or_else(|| schema.get("anyOf"));
     let listed = match (titled, schema.get("enum")) {
         (Some(listed), _) => listed.as_array()?,
         (None, Some(listed)) => listed.as_array()?,
-        (None, None) => return Some(None),
+        (None, None) => return Some(Vec::new()),
     };
     let names = schema["enumNames"].as_array();
     let read = |(at, choice): (usize, &Value)| {
@@ -278,7 +278,7 @@ fn choices_in(schema: &Value) -> Option<Option<Vec<(String, String)>>> {
             *name = format!("{name} ({value})").trim().to_owned();
         }
     }
-    Some(Some(choices))
+    Some(choices)
 }
 
 fn number(words: &str, is_whole: bool) -> Result<Value, String> {

@@ -66,7 +66,7 @@ impl McpBridge {
     pub(super) fn gate(
         &mut self,
         line: &[u8],
-        message: Value,
+        message: &Value,
         calls: &[usize],
         setup: &McpSetup<'_>,
         plan: &mut McpPlan,
@@ -85,7 +85,7 @@ impl McpBridge {
         let none: Vec<Value> = Vec::new();
         let all = batch.as_ref().unwrap_or(&none);
         for at in calls {
-            let one = all.get(*at).unwrap_or(&message);
+            let one = all.get(*at).unwrap_or(message);
             let call = McpToolCall::new(&self.server, &one["params"]);
             let hints = self.hints.get(call.tool()).copied().unwrap_or_default();
             let verdict = call.judge(setup.table, hints);
@@ -181,22 +181,16 @@ impl McpBridge {
                 self.begin_call(&ask, Some(&ask.digest), setup, plan);
                 self.settle(number, &ask, false, plan);
             }
-            AskAnswer::Rejected => self.deny(number, SAID_NO, setup, plan),
-            AskAnswer::NobodyThere => self.deny(number, NOBODY_THERE, setup, plan),
+            AskAnswer::Rejected => self.deny(number, SAID_NO, plan),
+            AskAnswer::NobodyThere => self.deny(number, NOBODY_THERE, plan),
             AskAnswer::Words(_) | AskAnswer::Nothing => {
-                self.deny(number, SAID_NOTHING, setup, plan);
+                self.deny(number, SAID_NOTHING, plan);
             }
         }
     }
 
     /// A call does not go on. The model reads why.
-    pub(super) fn deny(
-        &mut self,
-        number: ProxyAskNumber,
-        why: &str,
-        _: &McpSetup<'_>,
-        plan: &mut McpPlan,
-    ) {
+    pub(super) fn deny(&mut self, number: ProxyAskNumber, why: &str, plan: &mut McpPlan) {
         let Some(ask) = self.held.remove(&number) else { return };
         let is_batch = self.lines.get(&ask.line).is_some_and(|it| it.batch.is_some());
         self.refuse(&ask, is_batch, why, plan);
@@ -241,16 +235,11 @@ impl McpBridge {
     }
 
     /// The client no longer wants an answer. A call that waits here does not go on.
-    pub(super) fn hear_cancelled(
-        &mut self,
-        message: &Value,
-        setup: &McpSetup<'_>,
-        plan: &mut McpPlan,
-    ) {
+    pub(super) fn hear_cancelled(&mut self, message: &Value, plan: &mut McpPlan) {
         let Some(id) = RequestId::of(&message["params"]["requestId"]) else { return };
         let found = self.held.iter().find(|(_, it)| RequestId::of(&it.id).as_ref() == Some(&id));
         let Some(number) = found.map(|(number, _)| *number) else {
-            self.hear_cancelled_call(&id, message, setup, plan);
+            self.hear_cancelled_call(&id, message, plan);
             return;
         };
         let Some(mut ask) = self.held.remove(&number) else { return };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::call::OpenCall;
-use super::{ClientRequest, MAX_REQUESTS, McpBridge, McpPlan, McpSetup};
+use super::{ClientRequest, MAX_REQUESTS, McpBridge, McpPlan};
 use crate::event::shortened_to;
 use crate::request_id::RequestId;
 
@@ -67,7 +67,7 @@ impl McpBridge {
     }
 
     /// The server says how far a task is.
-    pub(super) fn tell_task(&mut self, task: &Value, _: &McpSetup<'_>, plan: &mut McpPlan) {
+    pub(super) fn tell_task(&mut self, task: &Value, plan: &mut McpPlan) {
         let id = task["taskId"].as_str().unwrap_or_default();
         let Some(call) = self.tasks.get_mut(id) else { return };
         let Some(session) = &self.session else { return };
@@ -102,17 +102,11 @@ impl McpBridge {
     }
 
     /// The server answers a request about a task: with how far it is, or with what came of it.
-    pub(super) fn tell_task_answer(
-        &mut self,
-        id: &str,
-        reply: &Value,
-        setup: &McpSetup<'_>,
-        plan: &mut McpPlan,
-    ) {
+    pub(super) fn tell_task_answer(&mut self, id: &str, reply: &Value, plan: &mut McpPlan) {
         let result = &reply["result"];
         let task = task_in(result);
         if task["taskId"] == id {
-            self.tell_task(task, setup, plan);
+            self.tell_task(task, plan);
         } else if result["content"].is_array()
             && let Some(call) = self.tasks.remove(id)
         {

@@ -145,8 +145,8 @@ fn without_a_handshake_the_call_is_made_again_with_the_answer() {
 
 #[test]
 fn without_an_answer_here_the_client_gets_what_the_server_wrote() {
-    let line = wants(&json!(1), &one_form());
     type Answer = fn(&mut Wire);
+    let line = wants(&json!(1), &one_form());
     let answers: [Answer; 4] = [
         |wire| drop(wire.person(wire.asked[1], &AskAnswer::NobodyThere)),
         |wire| drop(wire.hub_is_away(wire.asked[1])),

@@ -101,13 +101,13 @@ impl Wire {
     }
 
     pub(crate) fn hub_is_away(&mut self, number: ProxyAskNumber) -> McpPlan {
-        let plan = self.run(|bridge, setup| bridge.not_asked(number, setup));
+        let plan = self.run(|bridge, _| bridge.not_asked(number));
         self.take(&plan);
         plan
     }
 
     pub(crate) fn client_leaves(&mut self) {
-        let plan = self.run(McpBridge::client_left);
+        let plan = self.run(|bridge, _| bridge.client_left());
         self.take(&plan);
     }
 
@@ -117,7 +117,7 @@ impl Wire {
 
     pub(crate) fn person_cancels(&mut self) {
         let session = self.told[0]["session_id"].as_str().expect("a session").to_owned();
-        let plan = self.run(|bridge, setup| bridge.cancel(&session, setup));
+        let plan = self.run(|bridge, _| bridge.cancel(&session));
         self.take(&plan);
     }
 

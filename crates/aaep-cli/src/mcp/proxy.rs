@@ -119,7 +119,7 @@ impl McpProxy {
                 break;
             }
         }
-        self.run(|bridge, setup| bridge.client_left(setup));
+        self.run(|bridge, _| bridge.client_left());
         self.close_server();
     }
 
@@ -191,7 +191,7 @@ impl McpProxy {
         for ask in asks {
             let number = ask.number;
             if !self.queue.push_numbered(ask) {
-                let mut given_up = bridge.not_asked(number, &setup);
+                let mut given_up = bridge.not_asked(number);
                 self.enqueue(&mut given_up);
                 plan.to_client.append(&mut given_up.to_client);
                 plan.to_server.append(&mut given_up.to_server);
@@ -256,7 +256,7 @@ impl ProxiedAgent for McpProxy {
     }
 
     fn not_asked(&self, number: ProxyAskNumber) {
-        self.run(|bridge, setup| bridge.not_asked(number, setup));
+        self.run(|bridge, _| bridge.not_asked(number));
     }
 
     fn asks_at_once(&self) -> bool {
@@ -271,7 +271,7 @@ impl ProxiedAgent for McpProxy {
     fn cancel(&self, session: &str) -> bool {
         let is_ours = self.bridge().is_working_in(session);
         if is_ours {
-            self.run(|bridge, setup| bridge.cancel(session, setup));
+            self.run(|bridge, _| bridge.cancel(session));
         }
         is_ours
     }
