@@ -58,6 +58,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         message = json.loads(body)
         if message.get("method") == "test/refuse":
             return self.say(403, b"", "text/plain")
+        if message.get("method") == "test/page":
+            return self.say(200, b"<html>Sign in</html>", "text/html")
         if message.get("method") == "test/break":
             return self.say(200, b"data: \n\n", "text/event-stream")
         if message.get("id") is None:
@@ -400,9 +402,11 @@ fn bytes_pass_as_they_are_and_giants_end_in_an_answer() {
 fn a_server_over_http_that_refuses_or_breaks_off_never_ends_in_silence() {
     let hub = Hub::start();
     let mut desk = Desk::start_with(Some(&hub), &["--policy", "tell"], true);
-    for (id, method, words) in
-        [(5, "test/refuse", "HTTP status 403"), (6, "test/break", "broke before its answer")]
-    {
+    for (id, method, words) in [
+        (4, "test/page", "not JSON"),
+        (5, "test/refuse", "HTTP status 403"),
+        (6, "test/break", "broke before its answer"),
+    ] {
         desk.writes(&json!({ "jsonrpc": "2.0", "id": id, "method": method }));
         let answer = desk.reads_answer(id);
         let said = answer["error"]["message"].as_str().unwrap_or_default().to_owned();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use aaep_bridge::mcp::McpSide;
 use aaep_http::{AnswerBody, CallAnswer, CallError, HttpCall};
 use aaep_transport::sse::Parser;
-use hyper::Method;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -53,6 +53,9 @@ impl RemoteSpeaker {
             return self.fail_with(answer, id).await;
         }
         if !is_stream(&answer) {
+            if !has_type(&answer, b"application/json") && status != StatusCode::ACCEPTED {
+                return self.fail(id, "The server gave an answer that is not JSON.");
+            }
             match answer.body().whole(MAX_MESSAGE_BYTES).await {
                 Ok(body) if body.trim_ascii().is_empty() => {
                     self.fail(id, "The server gave an empty answer.");
@@ -199,6 +202,10 @@ impl RemoteSpeaker {
 }
 
 fn is_stream(answer: &CallAnswer) -> bool {
+    has_type(answer, b"text/event-stream")
+}
+
+fn has_type(answer: &CallAnswer, wanted: &[u8]) -> bool {
     let kind = answer.response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    kind.is_some_and(|it| it.to_ascii_lowercase().starts_with(b"text/event-stream"))
+    kind.is_some_and(|it| it.to_ascii_lowercase().starts_with(wanted))
 }
