@@ -7,17 +7,21 @@ difference is one that the proxy makes.
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
-PROXY = [os.environ["AAEP"], "mcp", "--policy", "tell", "--hub", os.environ["AAEP_MCP_HUB"], "--"]
+WITHOUT_SERVER = [os.environ["AAEP"], "mcp", "--policy", "tell", "--hub", os.environ["AAEP_MCP_HUB"]]
+PROXY = [*WITHOUT_SERVER, "--"]
 
 # What differs from one run to the next, whoever is in between.
 PASSING = ("timestamp", "lastModified", "createdAt", "lastUpdatedAt", "taskId", "uptime")
@@ -36,6 +40,14 @@ async def answer_form(context, params):
     return ElicitResult(action="decline")
 
 
+def transport(command, errors):
+    """Streams to a server: one over HTTP if the command is an address."""
+    if isinstance(command, str):
+        return streamable_http_client(command)
+    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    return stdio_client(server, errlog=errors)
+
+
 class Conversation:
     """One conversation with a server, and what came of each step."""
 
@@ -50,15 +62,13 @@ class Conversation:
             self.results.append((name, f"{type(error).__name__}: {error}"))
 
     async def hold(self, calls, is_stateless):
-        environment = dict(os.environ, AAEP_HUB=os.environ["AAEP_MCP_HUB"])
-        server = StdioServerParameters(command=self.command[0], args=self.command[1:], env=environment)
         progress = []
 
         async def on_progress(done, total, message):
             progress.append([done, total, message])
 
         with open(os.devnull, "w") as nowhere:
-            async with stdio_client(server, errlog=nowhere) as (read, write):
+            async with transport(self.command, nowhere) as (read, write):
                 async with ClientSession(read, write, elicitation_callback=answer_form) as session:
                     begin = session.discover() if is_stateless else session.initialize()
                     await self.note("begin", begin)
@@ -74,7 +84,8 @@ class Conversation:
 
 async def compare(name, command, calls, is_stateless=False):
     direct = await Conversation(command).hold(calls, is_stateless)
-    proxied = await Conversation(PROXY + command).hold(calls, is_stateless)
+    through = [*WITHOUT_SERVER, "--url", command] if isinstance(command, str) else PROXY + command
+    proxied = await Conversation(through).hold(calls, is_stateless)
     different = [(one, other) for one, other in zip(direct, proxied, strict=True) if one != other]
     for one, other in different:
         print(f"{name}: {one[0]} differs.\n  directly: {one[1]}\n  through aaep: {other[1]}")
@@ -95,15 +106,34 @@ def repository(folder):
     Path(folder, "lamp.txt").write_text("off\n", encoding="utf-8")
 
 
+@contextmanager
+def served(program):
+    """The address of a server over HTTP."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, program, str(port)], **quiet) as process:
+        try:
+            until = time.monotonic() + 60
+            while time.monotonic() < until:
+                with socket.socket() as trying:
+                    if trying.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.terminate()
+
+
 async def latency(command, call, rounds):
     """How long calls take directly and through the proxy, in turns, in milliseconds."""
     taken = {"directly": [], "through aaep": []}
-    environment = dict(os.environ, AAEP_HUB=os.environ["AAEP_MCP_HUB"])
+    through = [*WITHOUT_SERVER, "--url", command] if isinstance(command, str) else PROXY + command
 
     async def turn(name, whole):
-        server = StdioServerParameters(command=whole[0], args=whole[1:], env=environment)
         with open(os.devnull, "w") as nowhere:
-            async with stdio_client(server, errlog=nowhere) as (read, write):
+            async with transport(whole, nowhere) as (read, write):
                 async with ClientSession(read, write) as session:
                     await session.initialize()
                     for at in range(rounds + 20):
@@ -114,7 +144,7 @@ async def latency(command, call, rounds):
 
     for _ in range(3):
         await turn("directly", command)
-        await turn("through aaep", PROXY + command)
+        await turn("through aaep", through)
     found = {}
     for name, all_taken in taken.items():
         all_taken.sort()
@@ -163,8 +193,17 @@ async def main():
         server = [*python, "mcp_server_git", "--repository", folder]
         await compare("mcp-server-git", server, git)
         await compare("mcp-server-git without a handshake", server, git, is_stateless=True)
-    print()
-    await latency([node, everything, "stdio"], ("echo", {"message": "x"}), 1000)
+    lamps = str(Path(__file__).with_name("lamps.py"))
+    calls = [("add", {"a": 2, "b": 3}), ("count", {"steps": 5}), ("switch", {}), ("add", {"a": "x"})]
+    await compare("a server in Python", [sys.executable, lamps], calls)
+    await compare("a server in Python without a handshake", [sys.executable, lamps], calls, is_stateless=True)
+    with served(lamps) as address:
+        await compare("a server in Python over HTTP", address, calls)
+        await compare("a server in Python over HTTP without a handshake", address, calls, is_stateless=True)
+        print("\nserver-everything, over standard input and output:")
+        await latency([node, everything, "stdio"], ("echo", {"message": "x"}), 1000)
+        print("a server in Python, over HTTP:")
+        await latency(address, ("add", {"a": 1, "b": 1}), 200)
 
 
 asyncio.run(main())
