@@ -35,6 +35,16 @@ def answers(message):
         yield {"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {
             "message": "Which one?", "requestedSchema": {"type": "object", "required": ["which"],
             "properties": {"which": {"type": "string", "enum": ["lamp", "desk"]}}}}}
+    elif method == "tools/call" and message["params"]["name"] == "want":
+        given = message["params"].get("inputResponses")
+        if given is None:
+            yield {"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required",
+                "requestState": "s", "inputRequests": {"which": {"method": "elicitation/create",
+                "params": {"message": "Which one?", "requestedSchema": {"type": "object",
+                "properties": {"which": {"type": "boolean"}}, "required": ["which"]}}}}}}
+        else:
+            yield {"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete",
+                "content": [{"type": "text", "text": json.dumps(given)}]}}
     elif method == "tools/call" and message["params"]["name"] == "die":
         sys.exit(3)
     elif method == "tools/call":
@@ -374,6 +384,34 @@ fn the_first_answer_to_a_form_counts() {
     assert_eq!(desk.ends().0, Some(0));
     let log = fs::read_to_string(desk.folder.path().join("log")).expect("a log");
     assert!(!log.contains("decline"), "{log}");
+}
+
+#[test]
+fn without_a_handshake_the_program_gets_only_the_end() {
+    let hub = Hub::start();
+    let person = hub.person();
+    let mut desk = Desk::start(Some(&hub), &[]);
+    let call = |id: u64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "want", "arguments": {}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } })
+    };
+    desk.writes(&call(20));
+    assert!(person.decides(&person.hears("awaiting.confirmation"), "accept"));
+    let question = person.hears("awaiting.clarification");
+    assert!(person.answers(&question, "yes"));
+    let answer = desk.reads();
+    assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!(20), &json!("complete")));
+    let text = answer["result"]["content"][0]["text"].as_str().expect("text");
+    assert_eq!(
+        serde_json::from_str::<Value>(text).expect("JSON"),
+        json!({ "which": { "action": "accept", "content": { "which": true } } })
+    );
+    // If the person leaves it to the program, that gets what the server wrote.
+    desk.writes(&call(21));
+    assert!(person.decides(&person.hears("awaiting.confirmation"), "accept"));
+    assert!(person.answers(&person.hears("awaiting.clarification"), "leave"));
+    assert_eq!(desk.reads()["result"]["resultType"], "input_required");
 }
 
 #[test]
