@@ -20,7 +20,7 @@ use crate::agent::fresh_id;
 use crate::console::{self, CommandFailure};
 use crate::hook::{parse_policy, risk_table};
 use crate::hubs::HubFlags;
-use crate::proxied::{ProxiedAgent, child, hub, queue};
+use crate::proxied::{child, hub, queue};
 use proxy::{AcpProxy, ProxySetup};
 
 const EXIT_CODES: &str = "\
@@ -68,8 +68,7 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     };
     let setup = ProxySetup { table, policy: options.policy };
     let proxy = Arc::new(AcpProxy::new(bridge, setup, to_agent));
-    let heard: Arc<dyn ProxiedAgent> = Arc::<AcpProxy>::clone(&proxy);
-    let told = hub::start(heard, client);
+    let told = hub::start(Arc::clone(&proxy) as Arc<dyn hub::HubSide>, client);
     let editor = Arc::clone(&proxy);
     thread::spawn(move || {
         editor.pump(AcpSide::Editor, std::io::stdin().lock());

@@ -23,7 +23,8 @@ use crate::agent::fresh_id;
 use crate::console::{self, CommandFailure};
 use crate::hook::{parse_policy, risk_table};
 use crate::hubs::HubFlags;
-use crate::proxied::{ProxiedAgent, child, hub, queue};
+use crate::proxied::hub::{self, HubSide};
+use crate::proxied::{child, queue};
 use proxy::{McpProxy, ServerInput};
 use remote::RemoteServer;
 
@@ -75,7 +76,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<ExitCode, CommandFailure> {
     if let Some(url) = &options.url {
         let server = RemoteServer::new(url, options.token_from.as_deref())?;
         let proxy = Arc::new(prepare(server.host()));
-        let told = hub::start(Arc::<McpProxy>::clone(&proxy), client);
+        let told = hub::start(Arc::clone(&proxy) as Arc<dyn HubSide>, client);
         let sending = remote::start(server, &proxy)?;
         proxy.set_server(ServerInput::remote(sending.sender));
         let reading = Arc::clone(&proxy);
@@ -96,7 +97,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<ExitCode, CommandFailure> {
         return Err(CommandFailure::new("the server has no input and output", "Start it again."));
     };
     proxy.set_server(ServerInput::child(to_server));
-    let told = hub::start(Arc::<McpProxy>::clone(&proxy), client);
+    let told = hub::start(Arc::clone(&proxy) as Arc<dyn HubSide>, client);
     let reading = Arc::clone(&proxy);
     thread::spawn(move || reading.pump_client(std::io::stdin().lock()));
     let (last_line, drained) = mpsc::channel();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::console;
 use crate::keys::now_unix_ms;
-use crate::proxied::ProxiedAgent;
+use crate::proxied::hub::HubSide;
 use crate::proxied::lines::{PassedLines, ReadLine, SharedOutput, line_of, read_line};
 use crate::proxied::queue::HubQueue;
 
@@ -114,13 +114,13 @@ impl AcpProxy {
     fn enqueue(&self, bridge: &mut AcpBridge, plan: &mut AcpPlan) {
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
         for event in std::mem::take(&mut plan.events) {
-            self.queue.push_new(event);
+            self.queue.tell(event);
         }
         let Some(ask) = plan.ask.take() else { return };
         let number = ask.number;
-        if !self.queue.push_numbered(ask) {
+        if !self.queue.ask(ask) {
             for event in bridge.answer(number, &AskAnswer::Nothing).events {
-                self.queue.push_new(event);
+                self.queue.tell(event);
             }
         }
     }
@@ -151,7 +151,7 @@ impl AcpProxy {
     }
 }
 
-impl ProxiedAgent for AcpProxy {
+impl HubSide for AcpProxy {
     fn queue(&self) -> &HubQueue {
         &self.queue
     }
@@ -170,17 +170,10 @@ impl ProxiedAgent for AcpProxy {
         self.send(&plan);
     }
 
-    fn not_asked(&self, number: ProxyAskNumber) {
-        self.answer(number, &AskAnswer::Nothing);
-    }
-
-    fn asks_at_once(&self) -> bool {
-        false
-    }
-
-    fn away_words(&self) -> &'static str {
+    fn away_words(&self) -> String {
         "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in the editor \
          still work. To start a hub: aaep serve"
+            .to_owned()
     }
 
     fn cancel(&self, session: &str) -> bool {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::console;
 use crate::keys::now_unix_ms;
-use crate::proxied::ProxiedAgent;
+use crate::proxied::hub::HubSide;
 use crate::proxied::lines::{PassedLines, ReadLine, SharedOutput, read_line};
 use crate::proxied::queue::HubQueue;
 
@@ -190,7 +190,7 @@ impl McpProxy {
         let asks = std::mem::take(&mut plan.asks);
         for ask in asks {
             let number = ask.number;
-            if !self.queue.push_numbered(ask) {
+            if !self.queue.ask(ask) {
                 let mut given_up = bridge.not_asked(number);
                 self.enqueue(&mut given_up);
                 plan.to_client.append(&mut given_up.to_client);
@@ -202,7 +202,7 @@ impl McpProxy {
 
     fn enqueue(&self, plan: &mut McpPlan) {
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
-        std::mem::take(&mut plan.events).into_iter().for_each(|it| self.queue.push_new(it));
+        std::mem::take(&mut plan.events).into_iter().for_each(|it| self.queue.tell(it));
     }
 
     fn run(&self, decide: impl FnOnce(&mut McpBridge, &McpSetup<'_>) -> McpPlan) {
@@ -242,7 +242,7 @@ impl McpProxy {
     }
 }
 
-impl ProxiedAgent for McpProxy {
+impl HubSide for McpProxy {
     fn queue(&self) -> &HubQueue {
         &self.queue
     }
@@ -263,9 +263,10 @@ impl ProxiedAgent for McpProxy {
         true
     }
 
-    fn away_words(&self) -> &'static str {
+    fn away_words(&self) -> String {
         "The AAEP hub does not answer or refuses this server, which is not heard there now. Tools that you would be asked \
          about do not run. To start a hub: aaep serve"
+            .to_owned()
     }
 
     fn cancel(&self, session: &str) -> bool {

@@ -6,11 +6,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use aaep_bridge::{ProxyAskNumber, opening_of};
+use aaep_bridge::{AskAnswer, ProxyAskNumber, opening_of};
 use serde_json::{Value, json};
 
-use super::queue::HubItem;
-use super::{ProxiedAgent, inbox};
+use super::inbox;
+use super::queue::{HubItem, HubQueue};
 use crate::agent::{fresh_id, publish_within};
 use crate::ask::BridgeAsk;
 use crate::console::{self, count};
@@ -26,8 +26,36 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// The most questions whose tokens are remembered.
 const MAX_TOKENS: usize = 256;
 
+/// An agent, as the hub meets it.
+pub(crate) trait HubSide: Send + Sync {
+    /// What waits for the hub.
+    fn queue(&self) -> &HubQueue;
+
+    /// The name under which the hub knows the agent.
+    fn agent_id(&self) -> String;
+
+    /// The person answered a question, or nobody did.
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer);
+
+    /// The person asks the agent to stop. Returns false if the session is not one of this agent.
+    fn cancel(&self, session: &str) -> bool;
+
+    /// What to say when the hub is away.
+    fn away_words(&self) -> String;
+
+    /// A question could not be put.
+    fn not_asked(&self, number: ProxyAskNumber) {
+        self.answer(number, &AskAnswer::Nothing);
+    }
+
+    /// Whether a question is given up at once while the hub is away, because somebody waits for it.
+    fn asks_at_once(&self) -> bool {
+        false
+    }
+}
+
 /// Starts the thread. What is returned is told when nothing is left to do.
-pub(crate) fn start(proxy: Arc<dyn ProxiedAgent>, client: HubClient) -> Receiver<()> {
+pub(crate) fn start(proxy: Arc<dyn HubSide>, client: HubClient) -> Receiver<()> {
     let (done, told) = mpsc::channel();
     let mut speaker =
         HubSpeaker { proxy, client, tokens: BTreeMap::new(), is_away: false, has_inbox: false };
@@ -54,7 +82,7 @@ impl HubTry<()> {
 }
 
 struct HubSpeaker {
-    proxy: Arc<dyn ProxiedAgent>,
+    proxy: Arc<dyn HubSide>,
     client: HubClient,
     /// The reply tokens of the questions that were put.
     tokens: BTreeMap<ProxyAskNumber, String>,
@@ -101,7 +129,7 @@ impl HubSpeaker {
             };
             if !self.is_away {
                 self.is_away = true;
-                console::say(self.proxy.away_words());
+                console::say(&self.proxy.away_words());
             }
             if is_too_late {
                 return None;

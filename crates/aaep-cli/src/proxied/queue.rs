@@ -73,7 +73,7 @@ impl HubQueue {
     }
 
     /// Adds an event with an id of its own, so that it can be sent again.
-    pub(crate) fn push_new(&self, mut event: Value) {
+    pub(crate) fn tell(&self, mut event: Value) {
         if let Ok(id) = fresh_id("evt_") {
             event["event_id"] = id.into();
         }
@@ -81,7 +81,7 @@ impl HubQueue {
     }
 
     /// Adds a question with ids of its own. Returns false if it cannot be put.
-    pub(crate) fn push_numbered(&self, ask: ProxyAsk) -> bool {
+    pub(crate) fn ask(&self, ask: ProxyAsk) -> bool {
         let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
         prepared.is_ok_and(|it| self.push_ask(ask.number, it))
     }
