@@ -170,10 +170,8 @@ impl HubSide for AcpProxy {
         self.send(&plan);
     }
 
-    fn away_words(&self) -> String {
-        "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in the editor \
-         still work. To start a hub: aaep serve"
-            .to_owned()
+    fn window(&self) -> &'static str {
+        "the editor"
     }
 
     fn cancel(&self, session: &str) -> bool {

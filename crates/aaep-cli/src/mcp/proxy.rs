@@ -263,6 +263,10 @@ impl HubSide for McpProxy {
         true
     }
 
+    fn window(&self) -> &'static str {
+        "the program"
+    }
+
     fn away_words(&self) -> String {
         "The AAEP hub does not answer or refuses this server, which is not heard there now. Tools that you would be asked \
          about do not run. To start a hub: aaep serve"

@@ -40,8 +40,17 @@ pub(crate) trait HubSide: Send + Sync {
     /// The person asks the agent to stop. Returns false if the session is not one of this agent.
     fn cancel(&self, session: &str) -> bool;
 
+    /// Where the agent asks the person as well.
+    fn window(&self) -> &'static str;
+
     /// What to say when the hub is away.
-    fn away_words(&self) -> String;
+    fn away_words(&self) -> String {
+        format!(
+            "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in {} still \
+             work. To start a hub: aaep serve",
+            self.window()
+        )
+    }
 
     /// A question could not be put.
     fn not_asked(&self, number: ProxyAskNumber) {
