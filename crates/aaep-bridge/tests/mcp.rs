@@ -6,7 +6,8 @@ mod asking;
 mod elicitation;
 #[path = "mcp/hostile.rs"]
 mod hostile;
-mod sound;
+#[path = "stream_check/mod.rs"]
+mod stream_check;
 #[path = "mcp/telling.rs"]
 mod telling;
 #[path = "mcp/wire.rs"]

@@ -5,7 +5,7 @@ use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::{Value, json};
 
-pub(crate) use crate::sound::{assert_sound, words_of};
+use crate::stream_check::words_of;
 
 /// An agent and an editor with the bridge between them, and a hub that takes every event.
 pub(crate) struct Wire {

@@ -3,7 +3,7 @@
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
 
-use crate::sound::assert_sound;
+use crate::stream_check::assert_sound;
 use crate::wire::{Wire, call, result, stateless_call};
 
 fn elicit(id: &Value) -> Value {

@@ -3,7 +3,7 @@
 use aaep_bridge::AskPolicy;
 use serde_json::{Value, json};
 
-use crate::sound::assert_sound;
+use crate::stream_check::assert_sound;
 use crate::wire::{Wire, call, result};
 
 fn progress(token: &Value, fields: &Value) -> Value {

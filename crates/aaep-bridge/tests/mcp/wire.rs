@@ -5,7 +5,7 @@ use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::{Value, json};
 
-use crate::sound::words_of;
+use crate::stream_check::words_of;
 
 pub(crate) struct Wire {
     pub(crate) bridge: McpBridge,

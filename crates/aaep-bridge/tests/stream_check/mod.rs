@@ -1,4 +1,4 @@
-//! Events of a bridge, as the hub would take them.
+//! Events as the hub would complete them: in words, and whether each is valid and in its order.
 
 use std::collections::HashMap;
 
