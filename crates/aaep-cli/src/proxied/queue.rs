@@ -57,6 +57,20 @@ impl HubQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds an event with an id of its own, so that it can be sent again.
+    pub(crate) fn tell(&self, mut event: Value) {
+        if let Ok(id) = fresh_id("evt_") {
+            event["event_id"] = id.into();
+        }
+        self.push_event(event);
+    }
+
+    /// Adds a question. Returns false if it cannot be put.
+    pub(crate) fn ask(&self, ask: ProxyAsk) -> bool {
+        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
+        prepared.is_ok_and(|it| self.push_ask(ask.number, it))
+    }
+
     /// Adds an event, unless too many wait.
     fn push_event(&self, event: Value) {
         let is_needed = event["urgency"] == "critical"
@@ -70,20 +84,6 @@ impl HubQueue {
         state.bytes += bytes;
         state.items.push_back(HubItem::Events(vec![event]));
         self.changed.notify_all();
-    }
-
-    /// Adds an event with an id of its own, so that it can be sent again.
-    pub(crate) fn tell(&self, mut event: Value) {
-        if let Ok(id) = fresh_id("evt_") {
-            event["event_id"] = id.into();
-        }
-        self.push_event(event);
-    }
-
-    /// Adds a question with ids of its own. Returns false if it cannot be put.
-    pub(crate) fn ask(&self, ask: ProxyAsk) -> bool {
-        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
-        prepared.is_ok_and(|it| self.push_ask(ask.number, it))
     }
 
     /// Adds a question. Returns false if too much waits.
