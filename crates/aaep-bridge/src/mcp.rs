@@ -337,7 +337,7 @@ impl McpBridge {
                 return;
             }
             if let Some(request) = self.requests.remove(&id) {
-                self.hear_answer_of_server(id, request, (line, message), setup, plan);
+                self.hear_answer_of_server(&id, request, (line, message), setup, plan);
             }
             return;
         }
@@ -358,7 +358,7 @@ impl McpBridge {
 
     fn hear_answer_of_server(
         &mut self,
-        id: RequestId,
+        id: &RequestId,
         request: ClientRequest,
         (line, message): (Option<&[u8]>, &Value),
         setup: &McpSetup<'_>,

@@ -67,7 +67,7 @@ impl McpBridge {
     /// The server answers a call.
     pub(super) fn end_call(
         &mut self,
-        id: RequestId,
+        id: &RequestId,
         mut call: OpenCall,
         (line, reply): (Option<&[u8]>, &Value),
         setup: &McpSetup<'_>,
@@ -89,13 +89,11 @@ impl McpBridge {
                 );
                 plan.events.push(session.voice.waits(&words));
             }
-            Self::give_back(&id_of(&call), &call, reply, plan);
+            Self::give_back(id, &call, reply, plan);
             return;
         }
-        self.tokens.retain(|_, it| *it != id);
-        if call.is_under_other_id(&id) {
-            Self::give_back(&id, &call, reply, plan);
-        }
+        self.tokens.retain(|_, it| it != id);
+        Self::give_back(id, &call, reply, plan);
         if self.begin_task(&call, result, plan) {
             return;
         }
@@ -209,10 +207,6 @@ impl McpBridge {
         }
         plan
     }
-}
-
-fn id_of(call: &OpenCall) -> RequestId {
-    RequestId::of(&call.id).unwrap_or_else(|| RequestId::of(&json!("")).expect("an id"))
 }
 
 /// What came of a call.

@@ -112,7 +112,7 @@ impl McpBridge {
         let question = forms.first().map(|(_, form)| form.opening());
         let mut open = OpenElicitation { origin, forms, given: Map::new(), ask: None };
         if let Some(question) = question {
-            open.ask = self.put(&open.origin, question, plan);
+            open.ask = self.put(&open.origin, &question, plan);
         }
         self.elicitations.insert(number, open);
     }
@@ -120,7 +120,7 @@ impl McpBridge {
     fn put(
         &mut self,
         origin: &ElicitationOrigin,
-        question: FormQuestion,
+        question: &FormQuestion,
         plan: &mut McpPlan,
     ) -> Option<ProxyAskNumber> {
         let voice = self.voice()?;
@@ -172,7 +172,7 @@ impl McpBridge {
         };
         match question {
             Some(question) => {
-                open.ask = self.put(&open.origin, question, plan);
+                open.ask = self.put(&open.origin, &question, plan);
                 self.elicitations.insert(at, open);
             }
             None => self.send_given(open, plan),

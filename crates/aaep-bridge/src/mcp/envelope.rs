@@ -21,7 +21,9 @@ pub struct EnvelopeScanner {
 impl EnvelopeScanner {
     /// Looks at more bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.push_byte(*byte));
+        for byte in bytes {
+            self.push_byte(*byte);
+        }
     }
 
     fn push_byte(&mut self, byte: u8) {

@@ -255,16 +255,13 @@ impl FormField {
 /// The choices of a schema, with their names; it may have none. `None` if they cannot be put.
 fn choices_in(schema: &Value) -> Option<Vec<(String, String)>> {
     let titled = schema.get("oneOf").or_else(|| schema.get("anyOf"));
-    let listed = match (titled, schema.get("enum")) {
-        (Some(listed), _) => listed.as_array()?,
-        (None, Some(listed)) => listed.as_array()?,
-        (None, None) => return Some(Vec::new()),
-    };
-    let names = schema["enumNames"].as_array();
+    let Some(listed) = titled.or_else(|| schema.get("enum")) else { return Some(Vec::new()) };
+    let listed = listed.as_array()?;
+    let titles = schema["enumNames"].as_array();
     let read = |(at, choice): (usize, &Value)| {
         let value = choice.as_str().or(choice["const"].as_str())?;
-        let named = choice["title"].as_str().or_else(|| names?.get(at)?.as_str());
-        Some((value.to_owned(), named.unwrap_or(value).trim().to_owned()))
+        let title = choice["title"].as_str().or_else(|| titles?.get(at)?.as_str());
+        Some((value.to_owned(), title.unwrap_or(value).trim().to_owned()))
     };
     let mut choices: Vec<(String, String)> =
         listed.iter().enumerate().map(read).collect::<Option<_>>()?;
@@ -275,7 +272,7 @@ fn choices_in(schema: &Value) -> Option<Vec<(String, String)>> {
     for (at, (value, name)) in choices.iter_mut().enumerate() {
         let is_repeated = names.iter().filter(|it| **it == names[at]).count() > 1;
         if is_repeated || name.is_empty() {
-            *name = format!("{name} ({value})").trim().to_owned();
+            format!("{name} ({value})").trim().clone_into(name);
         }
     }
     Some(choices)

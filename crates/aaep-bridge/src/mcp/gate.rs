@@ -57,7 +57,7 @@ pub(super) struct HeldAsk {
 /// What is decided about a call without asking.
 enum CallGate {
     Pass,
-    Ask(Box<Value>),
+    Ask(String),
     Refuse(&'static str),
 }
 
@@ -109,7 +109,7 @@ impl McpBridge {
                 }
                 CallGate::Ask(question) => {
                     let ask_number = self.next_ask();
-                    let event = asked(&voice, &ask, *question);
+                    let event = asked(&voice, &ask, &question);
                     plan.asks.push(ProxyAsk { number: ask_number, event, is_confirmation: true });
                     held.open.insert(ask_number);
                     self.held.insert(ask_number, ask);
@@ -154,7 +154,7 @@ impl McpBridge {
             }
         }
         match call.question() {
-            Some(question) if !digest.is_empty() => CallGate::Ask(Box::new(question.into())),
+            Some(question) if !digest.is_empty() => CallGate::Ask(question),
             _ => CallGate::Refuse(TOO_LONG),
         }
     }
@@ -284,7 +284,7 @@ impl HeldLine {
 }
 
 /// The question for the person.
-fn asked(voice: &AgentVoice, ask: &HeldAsk, question: Value) -> Value {
+fn asked(voice: &AgentVoice, ask: &HeldAsk, question: &str) -> Value {
     let mut fields = json!({
         "action": question,
         "consequence": ask.verdict.to_string(),
@@ -320,19 +320,15 @@ fn invoked(
         "tool": open.tool, "tool_call_id": open.own_id,
         "summary_normal": crate::event::shortened(&words),
     });
-    match digest {
-        Some(digest) => {
-            fields["risk_level"] = verdict.level().into();
-            if verdict.cannot_be_undone {
-                fields["irreversible"] = true.into();
-            }
-            voice.extended("tool.invoked", fields, json!({ "action_digest": digest }))
+    let Some(digest) = digest else {
+        if verdict.grade < RiskGrade::Risky {
+            fields["risk_level"] = "low".into();
         }
-        None => {
-            if verdict.grade < RiskGrade::Risky {
-                fields["risk_level"] = "low".into();
-            }
-            voice.event("tool.invoked", fields)
-        }
+        return voice.event("tool.invoked", fields);
+    };
+    fields["risk_level"] = verdict.level().into();
+    if verdict.cannot_be_undone {
+        fields["irreversible"] = true.into();
     }
+    voice.extended("tool.invoked", fields, json!({ "action_digest": digest }))
 }

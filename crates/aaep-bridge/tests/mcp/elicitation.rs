@@ -209,6 +209,12 @@ fn a_call_that_was_made_again_can_be_cancelled_and_want_more() {
     let mut wire = wanting(&one_form());
     wire.says(":choice-1");
     let again = wire.to_server()[1]["id"].clone();
+    wire.server(wants(&again, &json!({ "roots": { "method": "roots/list" } })));
+    assert_eq!(wire.to_client()[0]["id"], 1);
+
+    let mut wire = wanting(&one_form());
+    wire.says(":choice-1");
+    let again = wire.to_server()[1]["id"].clone();
     wire.client(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": 1 } }));
     assert_eq!(wire.to_server()[2]["params"]["requestId"], again);
