@@ -36,6 +36,16 @@ struct StreamPlace {
     has_news: bool,
 }
 
+/// How a stream ended that was taken up.
+enum StreamEnd {
+    /// The server has no such stream.
+    Refused,
+    /// It was closed, or the server is in trouble.
+    Closed,
+    /// It broke.
+    Broken(CallError),
+}
+
 impl RemoteSpeaker {
     /// Sends a request and passes on what the server answers. A request always gets an answer.
     pub(super) async fn exchange(&self, call: &HttpCall, id: &Value, is_stateless: bool) {
@@ -74,10 +84,11 @@ impl RemoteSpeaker {
                 break;
             }
             sleep(place.retry.unwrap_or(RETRY)).await;
-            match self.take_up(Some(id), &mut place).await {
-                Some(broken) => why = broken,
-                None => break,
-            }
+            why = match self.take_up(Some(id), &mut place).await {
+                StreamEnd::Refused => break,
+                StreamEnd::Closed => None,
+                StreamEnd::Broken(error) => Some(error),
+            };
         }
         if !place.is_answered {
             let why = why.map_or_else(|| "it ended".to_owned(), |it| it.to_string());
@@ -90,7 +101,7 @@ impl RemoteSpeaker {
         let mut place = StreamPlace::default();
         let mut tries = 0;
         while tries <= MAX_TRIES {
-            if self.take_up(None, &mut place).await.is_none() {
+            if matches!(self.take_up(None, &mut place).await, StreamEnd::Refused) {
                 return;
             }
             tries = if place.has_news { 0 } else { tries + 1 };
@@ -98,12 +109,8 @@ impl RemoteSpeaker {
         }
     }
 
-    /// Opens a stream where the last one broke. `None` if the server does not have one.
-    async fn take_up(
-        &self,
-        id: Option<&Value>,
-        place: &mut StreamPlace,
-    ) -> Option<Option<CallError>> {
+    /// Opens a stream where the last one broke.
+    async fn take_up(&self, id: Option<&Value>, place: &mut StreamPlace) -> StreamEnd {
         place.has_news = false;
         let mut call = self.call(Method::GET, &Value::Null, Bytes::new());
         if let Ok(last) = HeaderValue::try_from(place.last_event_id.as_str())
@@ -113,11 +120,12 @@ impl RemoteSpeaker {
         }
         match self.caller.call(None, &call).await {
             Ok(answer) if answer.response.status().is_success() && is_stream(&answer) => {
-                Some(self.read_stream(answer.body(), id, place).await)
+                let broken = self.read_stream(answer.body(), id, place).await;
+                broken.map_or(StreamEnd::Closed, StreamEnd::Broken)
             }
-            Ok(answer) if answer.response.status().is_server_error() => Some(None),
-            Ok(_) => None,
-            Err(error) => Some(Some(error)),
+            Ok(answer) if answer.response.status().is_server_error() => StreamEnd::Closed,
+            Ok(_) => StreamEnd::Refused,
+            Err(error) => StreamEnd::Broken(error),
         }
     }
 
