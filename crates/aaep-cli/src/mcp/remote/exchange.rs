@@ -158,6 +158,9 @@ impl RemoteSpeaker {
                     None => is_answer(&message),
                 };
             }
+            if place.is_answered {
+                return None;
+            }
             // An event without data has an id too.
             if !parser.last_event_id().is_empty() && parser.last_event_id() != place.last_event_id {
                 place.has_news = true;
