@@ -20,11 +20,12 @@ use serde_json::Value;
 
 use crate::event::{AgentVoice, shortened_to};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber, agent_id};
+use crate::request_id::RequestId;
 use crate::risk::RiskTable;
 use crate::tool_words::project_name;
 use permission::OpenPermission;
 use session::{AcpSession, AcpTurn};
-use wire::RequestId;
 
 /// The most sessions, requests, open questions and late answers that are remembered.
 const MAX_SESSIONS: usize = 128;
@@ -58,21 +59,6 @@ pub struct AcpSetup<'s> {
     pub now_ms: i64,
 }
 
-/// The number of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AcpAskNumber(u64);
-
-/// A question for the person. Its event has no `event_id`, `reply_token` and times yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AcpAsk {
-    /// Its number, for the answer.
-    pub number: AcpAskNumber,
-    /// The event.
-    pub event: Value,
-    /// Whether it asks for consent, rather than for a choice.
-    pub is_confirmation: bool,
-}
-
 /// What becomes of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum AcpForward {
@@ -91,11 +77,11 @@ pub struct AcpPlan {
     /// What becomes of the message.
     pub forward: AcpForward,
     /// Questions that can no longer be answered here. They are withdrawn before anything is told.
-    pub withdrawn: Vec<AcpAskNumber>,
+    pub withdrawn: Vec<ProxyAskNumber>,
     /// Events to publish, in order.
     pub events: Vec<Value>,
     /// What the person is asked after that.
-    pub ask: Option<AcpAsk>,
+    pub ask: Option<ProxyAsk>,
     /// Messages of ours for the agent.
     pub to_agent: Vec<Value>,
     /// Messages of ours for the editor.
@@ -132,7 +118,7 @@ pub struct AcpBridge {
     elicitations: BTreeMap<RequestId, String>,
     /// Requests of the agent that were answered here. What the editor answers late does not go on.
     late: BTreeSet<RequestId>,
-    last_ask: u64,
+    last_ask: ProxyAskNumber,
 }
 
 impl AcpBridge {
@@ -149,7 +135,7 @@ impl AcpBridge {
             permissions: BTreeMap::new(),
             elicitations: BTreeMap::new(),
             late: BTreeSet::new(),
-            last_ask: 0,
+            last_ask: ProxyAskNumber::default(),
         }
     }
 
@@ -360,38 +346,7 @@ impl AcpBridge {
         Some(voice)
     }
 
-    fn next_ask(&mut self) -> AcpAskNumber {
-        self.last_ask += 1;
-        AcpAskNumber(self.last_ask)
+    fn next_ask(&mut self) -> ProxyAskNumber {
+        self.last_ask.count_on()
     }
-}
-
-/// The name under which a hub can know an agent, from the name that it gives itself.
-fn agent_id(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).find(|it| !it.is_empty()).unwrap_or_default();
-    let plain = |it: char| {
-        let it = it.to_ascii_lowercase();
-        if it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-') { it } else { '-' }
-    };
-    let id: String = last.chars().take(80).map(plain).collect();
-    let id = id.trim_matches(['-', '.']);
-    if id.is_empty() { "agent".to_owned() } else { id.to_owned() }
-}
-
-/// The event with which a session begins whose beginning the hub does not know.
-pub fn opening_of(event: &Value) -> Value {
-    let name = event["producer"]["agent_name"].as_str().unwrap_or("An agent");
-    let mut opening = serde_json::json!({
-        "type": "aaep:agent.session.started",
-        "session_id": event["session_id"],
-        "producer": event["producer"],
-        "summary_normal": format!("{name} is at work."),
-    });
-    let project = &event["extensions"][aaep::extension::PREFIX]["project"];
-    if project.is_string() {
-        opening["@context"] = serde_json::json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
-        opening["extensions"] =
-            serde_json::json!({ aaep::extension::PREFIX: { "project": project } });
-    }
-    opening
 }

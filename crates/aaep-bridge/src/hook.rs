@@ -3,7 +3,7 @@
 //! Each hook is a process of its own that reads one JSON object. A turn, from the person's prompt to its end, is one
 //! session. What the agents call these things is in `dialects/`.
 
-mod permission;
+pub(crate) mod permission;
 mod questions;
 mod turn;
 

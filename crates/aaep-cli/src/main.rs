@@ -34,10 +34,12 @@ mod listen;
 mod log;
 mod man;
 mod manifest;
+mod mcp;
 mod order;
 mod person;
 mod problem;
 mod progress;
+mod proxied;
 mod replay;
 mod report;
 mod schema;
@@ -91,6 +93,8 @@ enum AaepCommand {
     Agents(agents::AgentsOptions),
     /// Stand between your editor and an agent that it starts, so that you hear and answer the agent here.
     Acp(acp::AcpOptions),
+    /// Stand between a program and a server of tools that it starts, so that you hear what the tools do and decide here.
+    Mcp(mcp::McpOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
         AaepCommand::Emit(arguments) => emit::run(&arguments),
         AaepCommand::Agents(arguments) => agents::run(&arguments),
         AaepCommand::Acp(arguments) => acp::run(&arguments),
+        AaepCommand::Mcp(arguments) => mcp::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

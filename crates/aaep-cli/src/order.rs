@@ -19,6 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "demo",
             "agents",
             "acp",
+            "mcp",
             "listen",
             "attention",
             "answer",

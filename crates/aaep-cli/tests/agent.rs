@@ -40,6 +40,9 @@ mod kit;
 #[path = "agent/listen.rs"]
 mod listen;
 #[cfg(unix)]
+#[path = "agent/mcp.rs"]
+mod mcp;
+#[cfg(unix)]
 #[path = "agent/meant.rs"]
 mod meant;
 #[cfg(unix)]

@@ -5,12 +5,14 @@ use serde_json::{Value, json};
 use super::permission::{OpenPermission, PermissionOption, PermissionOptions, question};
 use super::tool_call::CallDecision;
 use super::turn::tell_invoked;
-use super::wire::{RequestId, cancel_request, cancel_session, cancelled, selected};
-use super::{AcpAsk, AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup};
+use super::wire::{cancel_request, cancel_session, cancelled, selected};
+use super::{AcpBridge, AcpForward, AcpPlan, AcpSetup};
 use super::{MAX_LATE_ANSWERS, MAX_PERMISSIONS};
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber};
+use crate::request_id::RequestId;
 
 /// Where a permission request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +106,13 @@ impl AcpBridge {
             digest: known.digest(),
             verdict,
         };
-        plan.ask = asked.map(|(event, is_confirmation)| AcpAsk { number, event, is_confirmation });
+        plan.ask =
+            asked.map(|(event, is_confirmation)| ProxyAsk { number, event, is_confirmation });
         self.permissions.insert(id.clone(), permission);
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
-    pub fn answer(&mut self, number: AcpAskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub fn answer(&mut self, number: ProxyAskNumber, answer: &AskAnswer) -> AcpPlan {
         let mut plan = AcpPlan::default();
         let found = self.permissions.iter().find(|(_, it)| it.ask == Some(number));
         let Some(id) = found.map(|(id, _)| id.clone()) else { return plan };

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::tool_call::AcpToolCall;
-use super::wire::RequestId;
 use crate::event::{AgentVoice, count, shortened_to};
+use crate::request_id::RequestId;
 use crate::tool_words::duration_words;
 
 /// The most tool calls of a turn that are remembered, and the most changed files.

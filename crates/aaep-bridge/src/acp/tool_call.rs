@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::diff::AcpFileDiff;
 use crate::event::shortened_to;
 use crate::risk::{ActionPlace, AgentAction, RiskGrade, RiskTable, RiskVerdict};
-use crate::tool_words::{action_sentence, tool_name_in_words, within};
+use crate::tool_words::{action_sentence, quoted_words, tool_name_in_words, within};
 
 /// The longest field of the arguments that is kept, and the longest arguments.
 const MAX_FIELD_BYTES: usize = 64 * 1024;
@@ -130,8 +130,7 @@ impl AcpToolCall {
         const SHELL: [&str; 3] = ["command", "cmd", "script"];
         if let Some(words) = SHELL.iter().find_map(|name| self.input[*name].as_array()) {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
-            let quoted = |word: &&str| format!("'{}'", word.replace('\'', "'\\''"));
-            return words.map(|it| it.iter().map(quoted).collect::<Vec<_>>().join(" "));
+            return words.map(|it| quoted_words(&it));
         }
         self.field(&SHELL).map(str::to_owned)
     }
@@ -205,12 +204,12 @@ impl AcpToolCall {
             .actions()
             .iter()
             .map(|it| table.judge(std::slice::from_ref(it), &place))
-            .reduce(worse)
+            .reduce(RiskVerdict::worse)
             .unwrap_or_else(|| table.judge(&[AgentAction::Unknown], &place));
         if !self.is_known() && self.kind != "think" && !self.title.is_empty() {
             let as_called = table.judge_shell(&self.title, &place);
             if as_called.grade == RiskGrade::Dangerous {
-                verdict = worse(verdict, as_called);
+                verdict = verdict.worse(as_called);
             }
         }
         verdict
@@ -331,19 +330,6 @@ impl AcpToolCall {
         };
         (words, changed)
     }
-}
-
-/// The worse of two verdicts, with the reasons of both.
-fn worse(one: RiskVerdict, other: RiskVerdict) -> RiskVerdict {
-    const MAX_REASONS: usize = 8;
-    let (mut worst, milder) = if one.grade >= other.grade { (one, other) } else { (other, one) };
-    worst.cannot_be_undone |= milder.cannot_be_undone;
-    for reason in milder.reasons {
-        if worst.reasons.len() < MAX_REASONS && !worst.reasons.contains(&reason) {
-            worst.reasons.push(reason);
-        }
-    }
-    worst
 }
 
 /// The name of the tool in the agent's own additions.

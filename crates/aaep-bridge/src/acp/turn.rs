@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::session::{AcpSession, AcpTurn};
 use super::tool_call::{CallDecision, exit_code, output_of};
-use super::wire::RequestId;
 use super::{AcpBridge, AcpPlan, AcpSetup};
 use crate::event::{count, shortened_to};
+use crate::request_id::RequestId;
 use crate::risk::RiskGrade;
 use crate::tool_words::{duration_words, within};
 

@@ -36,7 +36,7 @@ const TRIED: &[(&[&str], &str)] = &[
 
 /// Commands that have another purpose than their output, or that other tests try.
 const NOT_TRIED: &[&str] = &[
-    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema",
+    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "mcp", "schema",
     "serve",
 ];
 
