@@ -148,6 +148,7 @@ impl AcpBridge {
     /// The agent or its editor is gone. Every turn that is going on ends with these words.
     pub fn end(&mut self, words: &str) -> AcpPlan {
         let mut plan = AcpPlan::default();
+        self.late.clear();
         let sessions: Vec<String> = self.sessions.iter().map(|it| it.id.clone()).collect();
         for session in sessions {
             self.break_turn(&session, words, &mut plan);
@@ -200,6 +201,8 @@ impl AcpBridge {
                     Some("failed") => {
                         self.tell_ended(&name, at, update, CallEnd::Failed, setup, plan);
                     }
+                    // Agents that are followed say so; it is not in the protocol.
+                    Some("declined") => self.tell_declined(&name, at, plan),
                     _ => {}
                 }
             }
@@ -254,7 +257,7 @@ impl AcpBridge {
             return;
         }
         let words = call.sentence(&folder);
-        if call.told_as.is_none() && end == CallEnd::Failed {
+        if call.told_as.is_none() && end == CallEnd::Failed && exit_code(update).is_none() {
             // Whether it began is not known.
             let why = failure_words(update);
             call.end();
@@ -280,6 +283,17 @@ impl AcpBridge {
         self.forget_call(session, &id, plan);
     }
 
+    /// The agent says that a tool was not run.
+    fn tell_declined(&mut self, session: &str, at: usize, plan: &mut AcpPlan) {
+        let folder = self.folder(session);
+        let Some(turn) = self.turn(session) else { return };
+        let Some(call) = turn.call(at) else { return };
+        if call.decision != CallDecision::Denied {
+            call.decision = CallDecision::Denied;
+            turn.tell_not_run(at, "It was declined.", &folder, plan);
+        }
+    }
+
     /// The agent says that it did what was denied. The person has to know.
     fn tell_ran_anyway(&mut self, session: &str, at: usize, update: &Value, plan: &mut AcpPlan) {
         let folder = self.folder(session);
@@ -292,6 +306,26 @@ impl AcpBridge {
         call.told_as = None;
         tell_invoked(turn, at, &words, json!({ "urgency": "critical" }), plan);
         tell_completed(turn, at, update, CallEnd::Completed, &folder, plan);
+    }
+}
+
+impl AcpTurn {
+    /// Tells that a tool does not run.
+    pub(super) fn tell_not_run(&mut self, at: usize, how: &str, folder: &str, plan: &mut AcpPlan) {
+        plan.events.extend(self.end_text());
+        self.not_run += 1;
+        let voice = self.voice.clone();
+        let Some(call) = self.call(at) else { return };
+        if let Some(tool) = call.told_as.clone() {
+            let words = format!("It was not run. {how}");
+            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
+                "error_message": words.trim() });
+            plan.events.push(voice.event("tool.completed", fields));
+        } else {
+            let how = if how.is_empty() { String::new() } else { format!(" {how}") };
+            let words = format!("Was not run.{how} {}", call.sentence(folder));
+            plan.events.push(voice.progress(&words));
+        }
     }
 }
 
