@@ -4,11 +4,11 @@
 //! The translation is in `aaep_bridge`; this passes lines on, speaks with the hub, and ends as the agent ends.
 //! Standard output carries nothing but the protocol. Neither side ever waits for the hub.
 
-mod hub;
+pub(crate) mod hub;
 mod inbox;
 mod lines;
 mod proxy;
-mod queue;
+pub(crate) mod queue;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -81,7 +81,7 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     };
     let setup = ProxySetup { table, policy: options.policy };
     let proxy = Arc::new(AcpProxy::new(bridge, setup, to_agent));
-    let told = hub::start(&proxy, client);
+    let told = hub::start(Arc::clone(&proxy) as Arc<dyn hub::HubSide>, client);
     let editor = Arc::clone(&proxy);
     thread::spawn(move || {
         editor.pump(AcpSide::Editor, std::io::stdin().lock());
@@ -116,7 +116,7 @@ fn start(program: &OsString, arguments: &[OsString]) -> Result<Child, CommandFai
 }
 
 /// Learns when this program is asked to stop. The agent is then ended in order.
-fn watch_signals() -> Result<Receiver<()>, CommandFailure> {
+pub(crate) fn watch_signals() -> Result<Receiver<()>, CommandFailure> {
     let failure = |error: std::io::Error| {
         let what = format!("cannot watch for signals: {}", console::reason(&error));
         CommandFailure::new(what, "Start it again.")

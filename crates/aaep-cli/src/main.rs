@@ -23,6 +23,7 @@ mod doctor;
 mod emit;
 mod english;
 mod folders;
+mod follow;
 mod hook;
 mod http;
 mod hubs;
@@ -91,6 +92,8 @@ enum AaepCommand {
     Agents(agents::AgentsOptions),
     /// Stand between your editor and an agent that it starts, so that you hear and answer the agent here.
     Acp(acp::AcpOptions),
+    /// Hear and answer agents that have a server of their own: Codex in a terminal, and OpenCode.
+    Follow(follow::FollowOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         AaepCommand::Emit(arguments) => emit::run(&arguments),
         AaepCommand::Agents(arguments) => agents::run(&arguments),
         AaepCommand::Acp(arguments) => acp::run(&arguments),
+        AaepCommand::Follow(arguments) => follow::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

@@ -166,6 +166,12 @@ impl AcpTurn {
         self.calls.iter_mut().find(|it| it.id == id)
     }
 
+    /// The calls that were told to run, and not that they are over.
+    pub(super) fn calls_without_end(&mut self) -> impl Iterator<Item = &mut AcpToolCall> {
+        let is_open = |it: &&mut AcpToolCall| !it.has_ended && !it.is_told_over;
+        self.calls.iter_mut().filter(is_open)
+    }
+
     pub(super) fn note_changed(&mut self, path: String) {
         if self.changed_files.len() < MAX_CHANGED_FILES && !self.changed_files.contains(&path) {
             self.changed_files.push(path);

@@ -64,6 +64,8 @@ pub(super) struct AcpToolCall {
     /// What was allowed.
     pub(super) allowed: Option<Vec<AgentAction>>,
     pub(super) has_ended: bool,
+    /// Whether it was told to be over although the agent did not say so.
+    pub(super) is_told_over: bool,
 }
 
 impl AcpToolCall {

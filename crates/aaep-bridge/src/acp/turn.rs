@@ -90,7 +90,7 @@ impl AcpBridge {
         plan: &mut AcpPlan,
     ) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
-        plan.events.extend(turn.end_text());
+        turn.tell_without_end(plan);
         let words = turn.ended_words(setup.now_ms);
         let stopped = match reason {
             "end_turn" => None,
@@ -133,7 +133,7 @@ impl AcpBridge {
     /// Ends a turn that did not end by itself.
     fn break_turn(&mut self, session: &str, words: &str, plan: &mut AcpPlan) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
-        plan.events.extend(turn.end_text());
+        turn.tell_without_end(plan);
         let fields = json!({ "error_category": "unknown", "summary_normal": words });
         plan.events.push(turn.voice.event("session.errored", fields));
     }
@@ -303,13 +303,27 @@ impl AcpBridge {
         call.decision = CallDecision::Open;
         // If it was told before, that call was told not to have run.
         call.own_id.push('+');
-        call.told_as = None;
+        (call.told_as, call.is_told_over) = (None, false);
         tell_invoked(turn, at, &words, json!({ "urgency": "critical" }), plan);
         tell_completed(turn, at, update, CallEnd::Completed, &folder, plan);
     }
 }
 
 impl AcpTurn {
+    /// Ends what has not ended: a text, and tools that were told to run and whose end was not reported.
+    fn tell_without_end(&mut self, plan: &mut AcpPlan) {
+        plan.events.extend(self.end_text());
+        let voice = self.voice.clone();
+        for call in self.calls_without_end() {
+            let Some(tool) = call.told_as.clone() else { continue };
+            let words = "It was not reported how it ended.";
+            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
+                "error_message": words });
+            plan.events.push(voice.event("tool.completed", fields));
+            call.end();
+        }
+    }
+
     /// Tells that a tool does not run.
     pub(super) fn tell_not_run(&mut self, at: usize, how: &str, folder: &str, plan: &mut AcpPlan) {
         plan.events.extend(self.end_text());
@@ -317,6 +331,7 @@ impl AcpTurn {
         let voice = self.voice.clone();
         let Some(call) = self.call(at) else { return };
         if let Some(tool) = call.told_as.clone() {
+            call.is_told_over = true;
             let words = format!("It was not run. {how}");
             let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
                 "error_message": words.trim() });

@@ -11,8 +11,7 @@ use aaep_bridge::acp::{AcpAskNumber, opening_of};
 use serde_json::{Value, json};
 
 use super::inbox;
-use super::proxy::AcpProxy;
-use super::queue::HubItem;
+use super::queue::{HubItem, HubQueue};
 use crate::agent::{fresh_id, publish_within};
 use crate::ask::BridgeAsk;
 use crate::console::{self, count};
@@ -28,16 +27,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// The most questions whose tokens are remembered.
 const MAX_TOKENS: usize = 256;
 
+/// An agent, as the hub meets it.
+pub(crate) trait HubSide: Send + Sync {
+    /// What waits for the hub.
+    fn queue(&self) -> &HubQueue;
+    /// The name under which the hub knows the agent.
+    fn agent_id(&self) -> String;
+    /// Where the agent asks the person as well.
+    fn window(&self) -> &'static str;
+    /// The person answered a question, or nobody did.
+    fn answer(&self, number: AcpAskNumber, answer: &AskAnswer);
+    /// The person asks the agent to stop. Returns false if the session is not one of this agent.
+    fn cancel(&self, session: &str) -> bool;
+}
+
 /// Starts the thread. What is returned is told when nothing is left to do.
-pub(super) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
+pub(crate) fn start(proxy: Arc<dyn HubSide>, client: HubClient) -> Receiver<()> {
     let (done, told) = mpsc::channel();
-    let mut speaker = HubSpeaker {
-        proxy: Arc::clone(proxy),
-        client,
-        tokens: BTreeMap::new(),
-        is_away: false,
-        has_inbox: false,
-    };
+    let mut speaker =
+        HubSpeaker { proxy, client, tokens: BTreeMap::new(), is_away: false, has_inbox: false };
     thread::spawn(move || {
         speaker.run();
         let _ = done.send(());
@@ -59,7 +67,7 @@ impl HubTry<()> {
 }
 
 struct HubSpeaker {
-    proxy: Arc<AcpProxy>,
+    proxy: Arc<dyn HubSide>,
     client: HubClient,
     /// The reply tokens of the questions that were put.
     tokens: BTreeMap<AcpAskNumber, String>,
@@ -70,13 +78,13 @@ struct HubSpeaker {
 
 impl HubSpeaker {
     fn run(&mut self) {
-        while let Some(item) = self.proxy.queue.next() {
+        while let Some(item) = self.proxy.queue().next() {
             match item {
                 HubItem::Events(events) => {
                     let events = self.with_dropped(events);
                     let is_told = self.until_done(|speaker| HubTry::of(speaker.publish(&events)));
                     if is_told.is_none() {
-                        let lost = events.len() + self.proxy.queue.left();
+                        let lost = events.len() + self.proxy.queue().left();
                         console::say(&format!(
                             "The hub was not told the last {}.",
                             count(lost as u64, "event")
@@ -88,7 +96,7 @@ impl HubSpeaker {
                 HubItem::Withdraw(number) => self.withdraw(number),
             }
         }
-        let dropped = self.proxy.queue.take_dropped();
+        let dropped = self.proxy.queue().take_dropped();
         if dropped > 0 {
             console::say(&format!("The hub was not told {}.", count(dropped, "event")));
         }
@@ -105,12 +113,13 @@ impl HubSpeaker {
             }
             if !self.is_away {
                 self.is_away = true;
-                console::say(
+                console::say(&format!(
                     "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in \
-                     the editor still work. To start a hub: aaep serve",
-                );
+                     {} still work. To start a hub: aaep serve",
+                    self.proxy.window()
+                ));
             }
-            if !self.proxy.queue.pause(pause) {
+            if !self.proxy.queue().pause(pause) {
                 return None;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -128,7 +137,7 @@ impl HubSpeaker {
 
     /// Adds how many events were left out because too many waited.
     fn with_dropped(&self, mut events: Vec<Value>) -> Vec<Value> {
-        let dropped = self.proxy.queue.take_dropped();
+        let dropped = self.proxy.queue().take_dropped();
         let Some(first) = events.first().filter(|_| dropped > 0) else { return events };
         let was = if dropped == 1 { "was" } else { "were" };
         let words = format!(
@@ -174,7 +183,7 @@ impl HubSpeaker {
     /// Puts a question, and leaves it to a thread of its own to wait for the answer.
     fn ask(&mut self, number: AcpAskNumber, ask: BridgeAsk) {
         let is_taken = self.until_done(|speaker| {
-            if speaker.proxy.queue.is_taken_back() {
+            if speaker.proxy.queue().is_taken_back() {
                 return HubTry::Pointless;
             }
             speaker.put(&ask).map_or(HubTry::Again, HubTry::Done)

@@ -10,10 +10,9 @@ use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::Value;
 
+use super::hub::HubSide;
 use super::lines::{ReadLine, SharedOutput, read_line};
 use super::queue::HubQueue;
-use crate::agent::fresh_id;
-use crate::ask::BridgeAsk;
 use crate::console;
 use crate::keys::now_unix_ms;
 
@@ -107,32 +106,6 @@ impl AcpProxy {
         plan
     }
 
-    /// The person answered a question, or nobody did.
-    pub(super) fn answer(&self, number: AcpAskNumber, answer: &AskAnswer) {
-        let plan = {
-            let mut bridge = self.bridge();
-            let mut plan = bridge.answer(number, answer);
-            self.enqueue(&mut bridge, &mut plan);
-            plan
-        };
-        self.send(&plan);
-    }
-
-    /// The person asks the agent to stop. Returns false if the session is not one of this agent.
-    pub(super) fn cancel(&self, session: &str) -> bool {
-        let plan = {
-            let mut bridge = self.bridge();
-            if !bridge.is_working_in(session) {
-                return false;
-            }
-            let mut plan = bridge.cancel(session);
-            self.enqueue(&mut bridge, &mut plan);
-            plan
-        };
-        self.send(&plan);
-        true
-    }
-
     /// The agent is gone.
     pub(super) fn end(&self, words: &str) {
         let mut bridge = self.bridge();
@@ -140,33 +113,19 @@ impl AcpProxy {
         self.enqueue(&mut bridge, &mut plan);
     }
 
-    /// The name under which the hub knows the agent.
-    pub(super) fn agent_id(&self) -> String {
-        self.bridge().agent_id().to_owned()
-    }
-
     /// Puts into the queue what is for the hub, while nobody else changes the bridge, so that it keeps its order.
     fn enqueue(&self, bridge: &mut AcpBridge, plan: &mut AcpPlan) {
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
         for event in std::mem::take(&mut plan.events) {
-            self.push_event(event);
+            self.queue.tell(event);
         }
         let Some(ask) = plan.ask.take() else { return };
-        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
-        let is_put = prepared.is_ok_and(|it| self.queue.push_ask(ask.number, it));
-        if !is_put {
-            for event in bridge.answer(ask.number, &AskAnswer::Nothing).events {
-                self.push_event(event);
+        let number = ask.number;
+        if !self.queue.ask(ask) {
+            for event in bridge.answer(number, &AskAnswer::Nothing).events {
+                self.queue.tell(event);
             }
         }
-    }
-
-    fn push_event(&self, mut event: Value) {
-        // With an id of its own, an event can be sent again.
-        if let Ok(id) = fresh_id("evt_") {
-            event["event_id"] = id.into();
-        }
-        self.queue.push_event(event);
     }
 
     /// Writes our own messages.
@@ -201,6 +160,44 @@ impl AcpProxy {
 
     pub(super) fn is_writing(&self) -> bool {
         self.is_writing.load(Ordering::SeqCst)
+    }
+}
+
+impl HubSide for AcpProxy {
+    fn queue(&self) -> &HubQueue {
+        &self.queue
+    }
+
+    fn agent_id(&self) -> String {
+        self.bridge().agent_id().to_owned()
+    }
+
+    fn window(&self) -> &'static str {
+        "the editor"
+    }
+
+    fn answer(&self, number: AcpAskNumber, answer: &AskAnswer) {
+        let plan = {
+            let mut bridge = self.bridge();
+            let mut plan = bridge.answer(number, answer);
+            self.enqueue(&mut bridge, &mut plan);
+            plan
+        };
+        self.send(&plan);
+    }
+
+    fn cancel(&self, session: &str) -> bool {
+        let plan = {
+            let mut bridge = self.bridge();
+            if !bridge.is_working_in(session) {
+                return false;
+            }
+            let mut plan = bridge.cancel(session);
+            self.enqueue(&mut bridge, &mut plan);
+            plan
+        };
+        self.send(&plan);
+        true
     }
 }
 

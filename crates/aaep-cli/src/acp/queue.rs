@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aaep_bridge::acp::AcpAskNumber;
+use aaep_bridge::acp::{AcpAsk, AcpAskNumber};
 use serde_json::Value;
 
+use crate::agent::fresh_id;
 use crate::ask::BridgeAsk;
 
 /// The most events that wait, and the most bytes of them.
@@ -20,11 +21,11 @@ const MAX_NEEDED_BYTES: usize = 2 * MAX_BYTES;
 const MAX_BATCH: usize = 64;
 
 /// How long the hub may take for what is left when the agent has ended.
-pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Something for the hub.
 #[derive(Debug)]
-pub(super) enum HubItem {
+pub(crate) enum HubItem {
     /// Events to publish.
     Events(Vec<Value>),
     /// A question to put.
@@ -35,7 +36,7 @@ pub(super) enum HubItem {
 
 /// What waits for the hub, in order.
 #[derive(Debug, Default)]
-pub(super) struct HubQueue {
+pub(crate) struct HubQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -56,8 +57,22 @@ impl HubQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds an event with an id of its own, so that it can be sent again.
+    pub(crate) fn tell(&self, mut event: Value) {
+        if let Ok(id) = fresh_id("evt_") {
+            event["event_id"] = id.into();
+        }
+        self.push_event(event);
+    }
+
+    /// Adds a question. Returns false if it cannot be put.
+    pub(crate) fn ask(&self, ask: AcpAsk) -> bool {
+        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
+        prepared.is_ok_and(|it| self.push_ask(ask.number, it))
+    }
+
     /// Adds an event, unless too many wait.
-    pub(super) fn push_event(&self, event: Value) {
+    fn push_event(&self, event: Value) {
         let is_needed = event["urgency"] == "critical"
             || event["type"].as_str().is_some_and(|it| it.starts_with("aaep:agent.session."));
         let bytes = event.to_string().len();
@@ -72,7 +87,7 @@ impl HubQueue {
     }
 
     /// Adds a question. Returns false if too much waits.
-    pub(super) fn push_ask(&self, number: AcpAskNumber, ask: BridgeAsk) -> bool {
+    fn push_ask(&self, number: AcpAskNumber, ask: BridgeAsk) -> bool {
         let mut state = self.state();
         let has_room = state.has_room(0, true);
         if has_room {
@@ -83,7 +98,7 @@ impl HubQueue {
     }
 
     /// Takes a question back. One that was not put yet is not put at all.
-    pub(super) fn withdraw(&self, number: AcpAskNumber) {
+    pub(crate) fn withdraw(&self, number: AcpAskNumber) {
         let mut state = self.state();
         if let Some((putting, is_withdrawn)) = &mut state.putting {
             *is_withdrawn |= *putting == number;
@@ -97,7 +112,7 @@ impl HubQueue {
     }
 
     /// The next thing for the hub. Waits for it; `None` when there will be nothing more.
-    pub(super) fn next(&self) -> Option<HubItem> {
+    pub(crate) fn next(&self) -> Option<HubItem> {
         let mut state = self.state();
         loop {
             if let Some(item) = state.items.pop_front() {
@@ -111,23 +126,23 @@ impl HubQueue {
     }
 
     /// Whether the question that is being put was taken back.
-    pub(super) fn is_taken_back(&self) -> bool {
+    pub(crate) fn is_taken_back(&self) -> bool {
         self.state().putting.is_some_and(|(_, is_withdrawn)| is_withdrawn)
     }
 
     /// How many events were left out since this was asked last.
-    pub(super) fn take_dropped(&self) -> u64 {
+    pub(crate) fn take_dropped(&self) -> u64 {
         std::mem::take(&mut self.state().dropped)
     }
 
     /// Nothing more will be added.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();
     }
 
     /// Pauses after a failure. Returns false if the queue was closed, so that another try is pointless.
-    pub(super) fn pause(&self, pause: Duration) -> bool {
+    pub(crate) fn pause(&self, pause: Duration) -> bool {
         let state = self.state();
         let is_open = |state: &mut QueueState| !state.is_closed;
         let waited = self.changed.wait_timeout_while(state, pause, is_open);
@@ -135,7 +150,7 @@ impl HubQueue {
     }
 
     /// How many events are left that nobody will be told.
-    pub(super) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.state().items.iter().filter(|it| matches!(it, HubItem::Events(_))).count()
     }
 }

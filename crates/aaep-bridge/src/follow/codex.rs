@@ -1,0 +1,693 @@
+//! Codex in a terminal. It runs on a daemon, and any client of the same user may speak with that: JSON-RPC without the
+//! member `jsonrpc`.
+//!
+//! A thread is resumed to hear it, which fails until its first turn began. Threads that are ephemeral make titles and
+//! are left alone. Requests go to every client, and the first answer counts. How the keyboard answered is not said;
+//! it follows from what happens to the item.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::codex_item::{self, CodexItem};
+use super::text_pieces::TextPieces;
+use super::{
+    ServerDialect, ServerMessage, ServerMove, answered, once_or_not, permission, prompt,
+    prompt_ended, question, said, update,
+};
+use crate::dialect::text_of;
+use crate::event::shortened_to;
+
+/// The most threads, requests of ours, open requests of Codex, and prompts of a turn.
+const MAX_THREADS: usize = 128;
+const MAX_REQUESTS: usize = 256;
+const MAX_ASKED: usize = 256;
+const MAX_PROMPTS: usize = 64;
+/// The most items of a turn that are remembered.
+const MAX_ITEMS: usize = 1024;
+
+/// The longest id that is used.
+const MAX_ID_BYTES: usize = 200;
+
+/// How often a thread that works is resumed in vain before it is given up.
+const MAX_TRIES: u32 = 40;
+
+const YES: &str = "accept";
+const NO: &str = "decline";
+
+/// What may be in a request for a command, and what may be in one for a change of files. A request that wants more than
+/// these is answered in the window of Codex alone.
+const COMMAND_FIELDS: &[&str] = &[
+    "approvalId",
+    "availableDecisions",
+    "command",
+    "commandActions",
+    "cwd",
+    "environmentId",
+    "itemId",
+    "kind",
+    "proposedExecpolicyAmendment",
+    "proposedNetworkPolicyAmendments",
+    "reason",
+    "startedAtMs",
+    "threadId",
+    "turnId",
+];
+const CHANGE_FIELDS: &[&str] =
+    &["availableDecisions", "itemId", "reason", "startedAtMs", "threadId", "turnId"];
+
+/// Messages that say nothing anybody has to hear.
+const QUIET: &[&str] = &[
+    "account/",
+    "app/",
+    "autoApprovalReview/",
+    "configWarning",
+    "deprecationNotice",
+    "error",
+    "externalAgentConfig/",
+    "fs/",
+    "guardianWarning",
+    "hook/",
+    "item/autoApprovalReview/started",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/",
+    "item/mcpToolCall/",
+    "item/plan/",
+    "item/reasoning/",
+    "mcpServer/",
+    "model/",
+    "modelProvider/",
+    "process/",
+    "project/",
+    "rawResponseItem/",
+    "remoteControl/",
+    "skills/",
+    "thread/",
+    "turn/",
+    "warning",
+];
+
+/// The daemon of Codex.
+#[derive(Debug, Default)]
+pub(super) struct CodexDaemon {
+    /// Tells the requests of this connection from those of earlier ones.
+    connections: u64,
+    last_request: u64,
+    requests: BTreeMap<u64, OwnRequest>,
+    threads: BTreeMap<String, CodexThread>,
+    asked: BTreeMap<String, AskedRequest>,
+}
+
+/// A request of ours.
+#[derive(Debug)]
+enum OwnRequest {
+    Initialize,
+    List,
+    Resume(String),
+    Other,
+}
+
+/// How far a thread is heard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Hearing {
+    #[default]
+    NotYet,
+    /// We asked to hear it.
+    Asked,
+    Heard,
+    /// It is not to be told.
+    Never,
+}
+
+#[derive(Debug, Default)]
+struct CodexThread {
+    hearing: Hearing,
+    tries: u32,
+    is_active: bool,
+    is_waiting: bool,
+    turn: Option<CodexTurn>,
+}
+
+#[derive(Debug, Default)]
+struct CodexTurn {
+    id: String,
+    /// The ids under which prompts were told.
+    prompts: Vec<String>,
+    texts: TextPieces,
+    /// Items that were told to have begun, and whether they have ended.
+    items: BTreeMap<String, bool>,
+}
+
+/// A request of Codex.
+#[derive(Debug)]
+struct AskedRequest {
+    /// Its id, as Codex wrote it.
+    id: Value,
+    thread: String,
+    /// The item whose end says how it was answered. Empty for a question in words.
+    item: String,
+    /// Whether it was answered, here or at the keyboard.
+    is_closed: bool,
+}
+
+impl CodexDaemon {
+    fn request(&mut self, kind: OwnRequest, method: &str, params: &Value) -> Option<ServerMessage> {
+        if self.requests.len() >= MAX_REQUESTS {
+            return None;
+        }
+        self.last_request += 1;
+        let id = self.last_request;
+        self.requests.insert(id, kind);
+        Some(ServerMessage::Message(json!({ "id": id, "method": method, "params": params })))
+    }
+
+    fn list(&mut self, cursor: &Value) -> Vec<ServerMove> {
+        let params = if cursor.is_string() { json!({ "cursor": cursor }) } else { json!({}) };
+        let request = self.request(OwnRequest::List, "thread/loaded/list", &params);
+        request.into_iter().map(ServerMove::Send).collect()
+    }
+
+    /// Asks to hear a thread.
+    fn resume(&mut self, thread: &str) -> Vec<ServerMove> {
+        let Some(known) = self.thread(thread) else { return Vec::new() };
+        if known.hearing != Hearing::NotYet {
+            return Vec::new();
+        }
+        known.hearing = Hearing::Asked;
+        let params = json!({ "threadId": thread });
+        let kind = OwnRequest::Resume(thread.to_owned());
+        let request = self.request(kind, "thread/resume", &params);
+        request.into_iter().map(ServerMove::Send).collect()
+    }
+
+    /// The thread of this id, which is made if it is new. `None` if there are too many.
+    fn thread(&mut self, id: &str) -> Option<&mut CodexThread> {
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return None;
+        }
+        if !self.threads.contains_key(id) && self.threads.len() >= MAX_THREADS {
+            let is_idle = |it: &CodexThread| it.turn.is_none() && !it.is_active;
+            let idle = self.threads.iter().find(|(_, it)| is_idle(it)).map(|(id, _)| id.clone())?;
+            self.threads.remove(&idle);
+        }
+        Some(self.threads.entry(id.to_owned()).or_default())
+    }
+
+    /// A thread that is heard.
+    fn heard(&mut self, id: &str) -> Option<&mut CodexThread> {
+        self.threads.get_mut(id).filter(|it| it.hearing == Hearing::Heard)
+    }
+
+    fn hear_answer(&mut self, id: u64, message: &Value) -> Vec<ServerMove> {
+        let is_error = message.get("error").is_some();
+        let result = &message["result"];
+        match self.requests.remove(&id) {
+            Some(OwnRequest::Initialize) if !is_error => {
+                let told = ServerMessage::Message(json!({ "method": "initialized" }));
+                let listed = self.list(&Value::Null);
+                std::iter::once(ServerMove::Send(told)).chain(listed).collect()
+            }
+            Some(OwnRequest::List) => {
+                let threads = result["data"].as_array().into_iter().flatten();
+                let threads: Vec<&str> = threads.filter_map(Value::as_str).collect();
+                let mut moves: Vec<ServerMove> =
+                    threads.iter().take(MAX_THREADS).flat_map(|it| self.resume(it)).collect();
+                if result["nextCursor"].is_string() && self.threads.len() < MAX_THREADS {
+                    moves.extend(self.list(&result["nextCursor"]));
+                }
+                moves
+            }
+            Some(OwnRequest::Resume(thread)) => {
+                if is_error {
+                    if let Some(known) = self.threads.get_mut(&thread) {
+                        known.hearing = Hearing::NotYet;
+                    }
+                    return Vec::new();
+                }
+                self.hear_resumed(&thread, &result["thread"])
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A thread is heard from here on. What its turn did before is told as far as it is said.
+    fn hear_resumed(&mut self, id: &str, thread: &Value) -> Vec<ServerMove> {
+        let Some(known) = self.threads.get_mut(id) else { return Vec::new() };
+        if thread["ephemeral"] == true {
+            known.hearing = Hearing::Never;
+            return Vec::new();
+        }
+        known.hearing = Hearing::Heard;
+        known.note_status(&thread["status"]);
+        let folder = text_of(thread, "cwd").to_owned();
+        let mut moves = vec![ServerMove::Folder { session: id.to_owned(), folder }];
+        let turns = thread["turns"].as_array().into_iter().flatten();
+        let running = turns.filter(|it| it["status"] == "inProgress").last();
+        if let Some(turn) = running {
+            moves.extend(self.open_turn(id, text_of(turn, "id")));
+            for item in turn["items"].as_array().into_iter().flatten() {
+                let place = json!({ "threadId": id, "turnId": turn["id"] });
+                moves.extend(self.hear_item(&place, item, false));
+                if has_ended(item) {
+                    moves.extend(self.hear_item(&place, item, true));
+                }
+            }
+        }
+        moves
+    }
+
+    fn hear_notice(&mut self, method: &str, params: &Value) -> Vec<ServerMove> {
+        let thread = text_of(params, "threadId").to_owned();
+        match method {
+            "thread/started" => {
+                let started = &params["thread"];
+                if let Some(known) = self.thread(text_of(started, "id")) {
+                    if started["ephemeral"] == true {
+                        known.hearing = Hearing::Never;
+                    }
+                    known.note_status(&started["status"]);
+                }
+                Vec::new()
+            }
+            "thread/status/changed" => {
+                let Some(known) = self.thread(&thread) else { return Vec::new() };
+                known.note_status(&params["status"]);
+                if known.is_active { self.resume(&thread) } else { Vec::new() }
+            }
+            "thread/closed" | "thread/deleted" => {
+                let ended = self.end_turn(&thread, &Err("It was closed.".to_owned()));
+                self.threads.remove(&thread);
+                ended
+            }
+            "turn/started" => self.open_turn(&thread, text_of(&params["turn"], "id")),
+            "turn/completed" => {
+                let turn = &params["turn"];
+                let end = match text_of(turn, "status") {
+                    "interrupted" => Ok("cancelled"),
+                    "failed" => Err(shortened_to(text_of(&turn["error"], "message"), 500)),
+                    _ => Ok("end_turn"),
+                };
+                let id = text_of(turn, "id");
+                let is_it = |it: &CodexTurn| it.id == id;
+                let is_open = self.heard(&thread).and_then(|it| it.turn.as_ref());
+                if is_open.is_some_and(is_it) { self.end_turn(&thread, &end) } else { Vec::new() }
+            }
+            "item/started" => self.hear_item(params, &params["item"], false),
+            "item/completed" => self.hear_item(params, &params["item"], true),
+            "item/agentMessage/delta" => self.hear_piece(params),
+            "item/commandExecution/outputDelta" => {
+                self.settle_item(&thread, text_of(params, "itemId"), Some(YES))
+            }
+            "item/commandExecution/terminalInteraction" => {
+                let typed = shortened_to(text_of(params, "stdin"), 300);
+                if typed.is_empty() || self.heard(&thread).is_none() {
+                    return Vec::new();
+                }
+                vec![ServerMove::Tell {
+                    session: thread,
+                    words: format!("Types into a command that runs: {typed}"),
+                }]
+            }
+            "item/autoApprovalReview/completed" => {
+                let words = review_words(params);
+                let told = words.filter(|_| self.heard(&thread).is_some());
+                told.map(|words| ServerMove::Tell { session: thread, words }).into_iter().collect()
+            }
+            "turn/plan/updated" => self.hear_plan(&thread, params),
+            "serverRequest/resolved" => self.hear_resolved(params),
+            _ if QUIET.iter().any(|it| method.starts_with(it)) => Vec::new(),
+            _ => vec![ServerMove::Unknown { session: thread }],
+        }
+    }
+
+    /// A turn is going on. It is told with its first item.
+    fn open_turn(&mut self, thread: &str, id: &str) -> Vec<ServerMove> {
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Vec::new();
+        }
+        let Some(known) = self.heard(thread) else { return Vec::new() };
+        if known.turn.as_ref().is_some_and(|it| it.id == id) {
+            return Vec::new();
+        }
+        let ended = self.end_turn(thread, &Ok("cancelled"));
+        if let Some(known) = self.heard(thread) {
+            known.turn = Some(CodexTurn { id: id.to_owned(), ..CodexTurn::default() });
+        }
+        ended
+    }
+
+    /// Tells that the turn began, with a prompt of the person if there is one.
+    fn tell_prompt(&mut self, thread: &str, blocks: Option<&Value>) -> Vec<ServerMove> {
+        let Some(turn) = self.heard(thread).and_then(|it| it.turn.as_mut()) else {
+            return Vec::new();
+        };
+        let is_told = !turn.prompts.is_empty() && blocks.is_none();
+        if is_told || turn.prompts.len() >= MAX_PROMPTS {
+            return Vec::new();
+        }
+        let id = format!("{}#{}", turn.id, turn.prompts.len());
+        turn.prompts.push(id.clone());
+        vec![prompt(&id, thread, blocks.unwrap_or(&json!([])))]
+    }
+
+    /// The turn is over.
+    fn end_turn(&mut self, thread: &str, end: &Result<&str, String>) -> Vec<ServerMove> {
+        let turn = self.threads.get_mut(thread).and_then(|it| it.turn.take());
+        let Some(turn) = turn else { return Vec::new() };
+        let open: Vec<String> = self.asked.keys().cloned().collect();
+        let mut moves = Vec::new();
+        for id in open {
+            if self.asked.get(&id).is_some_and(|it| it.thread == thread) {
+                self.asked.remove(&id);
+                moves.push(ServerMove::Closed(json!(id)));
+                moves.push(answered(&id, None));
+            }
+        }
+        moves.extend(turn.prompts.iter().map(|id| prompt_ended(id, end)));
+        moves
+    }
+
+    fn hear_item(&mut self, place: &Value, item: &Value, is_end: bool) -> Vec<ServerMove> {
+        let thread = text_of(place, "threadId").to_owned();
+        let (id, turn) = (text_of(item, "id"), text_of(place, "turnId"));
+        if self.heard(&thread).is_none() || id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Vec::new();
+        }
+        let mut moves = self.open_turn(&thread, turn);
+        let read = codex_item::read(item);
+        if let CodexItem::Prompt(blocks) = &read
+            && self.note_item(&thread, id, true)
+        {
+            moves.extend(self.tell_prompt(&thread, Some(blocks)));
+            return moves;
+        }
+        moves.extend(self.tell_prompt(&thread, None));
+        match read {
+            CodexItem::Message => moves.extend(self.hear_message(&thread, item, is_end)),
+            CodexItem::Tool(call) => moves.extend(self.hear_tool(&thread, item, call, is_end)),
+            CodexItem::Told(words) if !is_end => {
+                moves.push(ServerMove::Tell { session: thread, words });
+            }
+            CodexItem::Unknown if !is_end => moves.push(ServerMove::Unknown { session: thread }),
+            _ => {}
+        }
+        moves
+    }
+
+    /// Remembers that an item has begun or ended. Returns false if that is known.
+    fn note_item(&mut self, thread: &str, id: &str, is_end: bool) -> bool {
+        let Some(turn) = self.heard(thread).and_then(|it| it.turn.as_mut()) else { return false };
+        if let Some(has_ended) = turn.items.get_mut(id) {
+            let is_news = is_end && !*has_ended;
+            *has_ended |= is_end;
+            return is_news;
+        }
+        if turn.items.len() < MAX_ITEMS {
+            turn.items.insert(id.to_owned(), is_end);
+        }
+        true
+    }
+
+    fn hear_message(&mut self, thread: &str, item: &Value, is_end: bool) -> Vec<ServerMove> {
+        let (id, text) = (text_of(item, "id"), text_of(item, "text"));
+        let Some(turn) = self.heard(thread).and_then(|it| it.turn.as_mut()) else {
+            return Vec::new();
+        };
+        let words = if is_end {
+            turn.texts.end(id, text)
+        } else {
+            // A text that is not empty at its beginning was heard from its middle on.
+            if text.is_empty() {
+                turn.texts.begin(id);
+            }
+            ""
+        };
+        if words.is_empty() { Vec::new() } else { vec![said(thread, id, words)] }
+    }
+
+    fn hear_piece(&mut self, params: &Value) -> Vec<ServerMove> {
+        let (thread, id) = (text_of(params, "threadId").to_owned(), text_of(params, "itemId"));
+        let mut moves = self.open_turn(&thread, text_of(params, "turnId"));
+        moves.extend(self.tell_prompt(&thread, None));
+        let Some(turn) = self.heard(&thread).and_then(|it| it.turn.as_mut()) else { return moves };
+        let words = turn.texts.piece(id, text_of(params, "delta"));
+        if !words.is_empty() {
+            moves.push(said(&thread, id, words));
+        }
+        moves
+    }
+
+    fn hear_tool(
+        &mut self,
+        thread: &str,
+        item: &Value,
+        mut call: Value,
+        is_end: bool,
+    ) -> Vec<ServerMove> {
+        let id = text_of(item, "id");
+        if !self.note_item(thread, id, is_end) {
+            return Vec::new();
+        }
+        call["sessionUpdate"] = "tool_call_update".into();
+        call["toolCallId"] = id.into();
+        let mut moves = Vec::new();
+        if is_end {
+            let status = codex_item::end_status(item);
+            let decision = if status == "declined" { NO } else { YES };
+            moves.extend(self.settle_item(thread, id, Some(decision)));
+            call["status"] = status.into();
+        } else {
+            // While Codex waits for an answer, what begins is what it asks about.
+            let is_waiting = self.heard(thread).is_some_and(|it| it.is_waiting);
+            call["status"] = if is_waiting { "pending" } else { "in_progress" }.into();
+        }
+        moves.push(update(thread, call));
+        moves
+    }
+
+    fn hear_plan(&mut self, thread: &str, params: &Value) -> Vec<ServerMove> {
+        if self.heard(thread).is_none_or(|it| it.turn.is_none()) {
+            return Vec::new();
+        }
+        let steps = params["plan"].as_array().into_iter().flatten();
+        let entries: Vec<Value> = steps
+            .take(256)
+            .map(|it| {
+                let status = text_of(it, "status");
+                let status = if status == "inProgress" { "in_progress" } else { status };
+                json!({ "content": it["step"], "status": status })
+            })
+            .collect();
+        vec![update(thread, json!({ "sessionUpdate": "plan", "entries": entries }))]
+    }
+
+    fn hear_request(&mut self, id: &Value, method: &str, params: &Value) -> Vec<ServerMove> {
+        let thread = text_of(params, "threadId").to_owned();
+        let item = text_of(params, "itemId").to_owned();
+        let own = format!("{}:{id}", self.connections);
+        let is_known = self.asked.contains_key(&own);
+        if self.heard(&thread).is_none() || is_known || own.len() > MAX_ID_BYTES {
+            return Vec::new();
+        }
+        let mut moves = self.open_turn(&thread, text_of(params, "turnId"));
+        moves.extend(self.tell_prompt(&thread, None));
+        let mut asked = |item: &str| {
+            if self.asked.len() < MAX_ASKED {
+                let (id, thread, item) = (id.clone(), thread.clone(), item.to_owned());
+                let request = AskedRequest { id, thread, item, is_closed: false };
+                self.asked.insert(own.clone(), request);
+            }
+        };
+        let options = || once_or_not((YES, "yes, once"), (NO, "no"), None);
+        match method {
+            "item/commandExecution/requestApproval" => {
+                asked(&item);
+                let mut call = json!({ "toolCallId": item });
+                if let Some(part) = params["approvalId"].as_str() {
+                    call["toolCallId"] = format!("{item}:{part}").into();
+                }
+                let is_command = text_of(params, "command") != "";
+                if is_command {
+                    call["name"] = "exec_command".into();
+                    call["kind"] = "execute".into();
+                    call["rawInput"] = codex_item::command_input(params);
+                }
+                let can_put = is_command
+                    && (params["kind"].is_null() || params["kind"] == "command")
+                    && wants_only(params, COMMAND_FIELDS);
+                let options = if can_put { options() } else { Value::Null };
+                moves.push(permission(&own, &thread, &call, &options));
+            }
+            "item/fileChange/requestApproval" => {
+                asked(&item);
+                let turn = self.heard(&thread).and_then(|it| it.turn.as_ref());
+                let is_shown = turn.is_some_and(|it| it.items.contains_key(&item));
+                let can_put = is_shown && wants_only(params, CHANGE_FIELDS);
+                let options = if can_put { options() } else { Value::Null };
+                moves.push(permission(&own, &thread, &json!({ "toolCallId": item }), &options));
+            }
+            "item/permissions/requestApproval" => {
+                asked("");
+                let words = format!("May it have these rights? {}", params["permissions"]);
+                moves.push(question(&own, &thread, &words));
+            }
+            "item/tool/requestUserInput" => {
+                asked("");
+                let questions = params["questions"].as_array().into_iter().flatten();
+                let words: Vec<&str> = questions.map(|it| text_of(it, "question")).collect();
+                moves.push(question(&own, &thread, &words.join(" ")));
+            }
+            "mcpServer/elicitation/request" => {
+                asked("");
+                let request = params.get("request").unwrap_or(params);
+                moves.push(question(&own, &thread, text_of(request, "message")));
+            }
+            _ => moves.push(ServerMove::Unknown { session: thread.clone() }),
+        }
+        moves
+    }
+
+    /// A request was answered, here or at the keyboard.
+    fn hear_resolved(&mut self, params: &Value) -> Vec<ServerMove> {
+        let own = format!("{}:{}", self.connections, params["requestId"]);
+        let Some(asked) = self.asked.get_mut(&own) else { return Vec::new() };
+        asked.is_closed = true;
+        if asked.item.is_empty() {
+            self.asked.remove(&own);
+            return vec![answered(&own, Some(""))];
+        }
+        vec![ServerMove::Closed(json!(own))]
+    }
+
+    /// What happened to an item says how its requests were answered.
+    fn settle_item(&mut self, thread: &str, item: &str, decision: Option<&str>) -> Vec<ServerMove> {
+        let is_it = |it: &AskedRequest| it.thread == thread && it.item == item && it.is_closed;
+        let found = self.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id.clone());
+        let found: Vec<String> = found.collect();
+        let mut moves = Vec::new();
+        for id in found {
+            self.asked.remove(&id);
+            moves.push(answered(&id, decision));
+        }
+        moves
+    }
+}
+
+impl ServerDialect for CodexDaemon {
+    fn connected(&mut self) -> Vec<ServerMove> {
+        self.connections += 1;
+        // Without the experimental fields, a request could want more than it says.
+        let params = json!({
+            "clientInfo": { "name": "aaep", "title": "AAEP", "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "experimentalApi": true },
+        });
+        let request = self.request(OwnRequest::Initialize, "initialize", &params);
+        request.into_iter().map(ServerMove::Send).collect()
+    }
+
+    fn lost(&mut self) {
+        let (connections, last_request) = (self.connections, self.last_request);
+        *self = CodexDaemon { connections, last_request, ..CodexDaemon::default() };
+    }
+
+    fn read(&mut self, message: &Value) -> Vec<ServerMove> {
+        let params = &message["params"];
+        match (message["method"].as_str(), message.get("id")) {
+            (Some(method), Some(id)) if !id.is_null() => self.hear_request(id, method, params),
+            (Some(method), _) => self.hear_notice(method, params),
+            (None, Some(id)) => {
+                id.as_u64().map(|id| self.hear_answer(id, message)).unwrap_or_default()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn tick(&mut self) -> Vec<ServerMove> {
+        let is_late = |it: &CodexThread| it.hearing == Hearing::NotYet && it.is_active;
+        let late = self.threads.iter_mut().filter(|(_, it)| is_late(it));
+        let late: Vec<String> = late
+            .filter_map(|(id, it)| {
+                it.tries += 1;
+                if it.tries > MAX_TRIES {
+                    it.hearing = Hearing::Never;
+                    return None;
+                }
+                Some(id.clone())
+            })
+            .collect();
+        late.iter().flat_map(|id| self.resume(id)).collect()
+    }
+
+    fn write(&mut self, message: &Value) -> Option<ServerMessage> {
+        if message["method"] == "session/cancel" {
+            let thread = text_of(&message["params"], "sessionId").to_owned();
+            let turn = self.heard(&thread)?.turn.as_ref()?.id.clone();
+            let params = json!({ "threadId": thread, "turnId": turn });
+            return self.request(OwnRequest::Other, "turn/interrupt", &params);
+        }
+        let asked = self.asked.get_mut(message["id"].as_str()?)?;
+        if asked.is_closed || asked.item.is_empty() {
+            return None;
+        }
+        asked.is_closed = true;
+        let decision = match message["result"]["outcome"]["optionId"].as_str() {
+            Some(YES) => YES,
+            Some(NO) => NO,
+            _ => "cancel",
+        };
+        Some(ServerMessage::Message(json!({ "id": asked.id, "result": { "decision": decision } })))
+    }
+
+    fn sessions(&self) -> Vec<String> {
+        let told = self.threads.iter().filter(|(_, it)| it.hearing != Hearing::Never);
+        told.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+impl CodexThread {
+    fn note_status(&mut self, status: &Value) {
+        self.is_active = status["type"] == "active";
+        let mut flags = status["activeFlags"].as_array().into_iter().flatten();
+        self.is_waiting = flags.any(|it| it == "waitingOnApproval");
+        if !self.is_active {
+            self.tries = 0;
+        }
+    }
+}
+
+/// Whether an item of a turn that goes on has ended.
+fn has_ended(item: &Value) -> bool {
+    let is_over = ["completed", "failed", "declined"].contains(&text_of(item, "status"));
+    is_over || item["completedAtMs"].is_u64()
+}
+
+/// Whether a request wants nothing but what these fields say, and can be answered for one time.
+fn wants_only(params: &Value, fields: &[&str]) -> bool {
+    let mut wanted = params.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
+    let is_once = match params["availableDecisions"].as_array() {
+        Some(decisions) => decisions.iter().any(|it| it == YES),
+        None => params["availableDecisions"].is_null(),
+    };
+    is_once && wanted.all(|(name, _)| fields.contains(&name.as_str()))
+}
+
+/// What a model of Codex decided in place of the person.
+fn review_words(params: &Value) -> Option<String> {
+    let decided = match text_of(&params["review"], "status") {
+        "approved" => "allowed",
+        "denied" => "denied",
+        _ => return None,
+    };
+    let action = &params["action"];
+    let what = match text_of(action, "type") {
+        "command" => format!("the command: {}", text_of(action, "command")),
+        "execve" => format!("the program: {}", text_of(action, "program")),
+        "applyPatch" => {
+            let files = action["files"].as_array().into_iter().flatten();
+            let files: Vec<&str> = files.filter_map(Value::as_str).take(8).collect();
+            format!("changes of {}", files.join(", "))
+        }
+        _ => "what it wants to do".to_owned(),
+    };
+    Some(format!("A model, and not you, {decided} {}", shortened_to(&what, 300)))
+}
