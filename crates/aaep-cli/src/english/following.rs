@@ -25,7 +25,9 @@ pub(crate) fn waits_for(name: &str, place: &str, why: &impl Display) -> String {
 }
 
 pub(crate) fn connection_lost(name: &str) -> String {
-    format!("The connection to {name} was lost. What it asks can be answered in its own window.")
+    format!(
+        "The connection to {name} was lost. What it asks can be answered in its own window. It is tried again."
+    )
 }
 
 pub(crate) fn not_answered(name: &str, why: &impl Display) -> String {

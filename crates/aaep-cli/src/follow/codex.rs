@@ -44,7 +44,7 @@ pub(super) fn follow(run: &FollowRun, place: &Path) {
         Ok(runtime) => runtime,
         Err(error) => {
             let why = console::reason(&error);
-            run.say(following::waits_for(run.agent.name(), &name_of(place), &why));
+            run.say_away(&following::waits_for(run.agent.name(), &name_of(place), &why));
             return;
         }
     };
@@ -55,10 +55,10 @@ pub(super) fn follow(run: &FollowRun, place: &Path) {
                     stay(run, place, link).await;
                     let words = following::connection_lost(run.agent.name());
                     run.lost(&words);
-                    run.say(words);
+                    run.say_away(&words);
                 }
                 Err(why) => {
-                    run.say(following::waits_for(run.agent.name(), &name_of(place), &why));
+                    run.say_away(&following::waits_for(run.agent.name(), &name_of(place), &why));
                 }
             }
             sleep(PAUSE).await;

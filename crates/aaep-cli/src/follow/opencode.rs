@@ -19,7 +19,7 @@ use crate::person::is_foreign_port;
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// How long one request may take. While OpenCode starts, it can take a connection and never answer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a stream may be silent. OpenCode gives a sign of life every ten seconds.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(35);
@@ -44,9 +44,9 @@ pub(super) fn follow(run: &Arc<FollowRun>, port: u16) {
             Ok(()) => {
                 let words = following::connection_lost(run.agent.name());
                 run.lost(&words);
-                run.say(words);
+                run.say_away(&words);
             }
-            Err(why) => run.say(following::waits_for(run.agent.name(), &origin, &why)),
+            Err(why) => run.say_away(&following::waits_for(run.agent.name(), &origin, &why)),
         }
         thread::sleep(PAUSE);
     }

@@ -37,8 +37,8 @@ struct FollowState {
     sessions: FollowedSessions,
     /// While there is a connection.
     way: Option<ServerWay>,
-    /// What was said last, so that it is said once.
-    said: String,
+    /// Whether it was said that the agent is not reached, so that it is said once.
+    is_away: bool,
     is_closed: bool,
 }
 
@@ -54,7 +54,7 @@ impl FollowRun {
             bridge: FollowBridge::new(agent, id),
             sessions: FollowedSessions::claim(name, agent.name())?,
             way: None,
-            said: String::new(),
+            is_away: false,
             is_closed: false,
         };
         let (state, queue) = (Mutex::new(state), HubQueue::default());
@@ -73,7 +73,8 @@ impl FollowRun {
     /// A connection begins.
     pub(super) fn connected(&self, place: &str, way: ServerWay) {
         let mut state = self.state();
-        state.say(following::now_heard(self.agent.name(), place));
+        state.is_away = false;
+        say(&following::now_heard(self.agent.name(), place));
         state.way = Some(way);
         let plan = state.bridge.connected(&self.now());
         self.act(&mut state, plan);
@@ -110,8 +111,12 @@ impl FollowRun {
     }
 
     /// Says why the agent is not reached, once.
-    pub(super) fn say(&self, words: String) {
-        self.state().say(words);
+    pub(super) fn say_away(&self, words: &str) {
+        let mut state = self.state();
+        if !state.is_away {
+            state.is_away = true;
+            say(words);
+        }
     }
 
     /// Does what a plan says, while nobody else changes the bridge, so that everything keeps its order.
@@ -144,13 +149,8 @@ impl FollowRun {
     }
 }
 
-impl FollowState {
-    fn say(&mut self, words: String) {
-        if self.said != words {
-            console::say(&aaep::printable(&words));
-            self.said = words;
-        }
-    }
+fn say(words: &str) {
+    console::say(&aaep::printable(words));
 }
 
 impl HubSide for FollowRun {
