@@ -58,7 +58,7 @@ pub(crate) struct FollowOptions {
 
 fn agent_parser() -> impl TypedValueParser<Value = FollowedAgent> {
     PossibleValuesParser::new(FollowedAgent::ALL.map(FollowedAgent::id))
-        .try_map(|name| FollowedAgent::parse(&name).ok_or("it is not the name of an agent"))
+        .try_map(|name| FollowedAgent::parse(&name).ok_or(following::NOT_AN_AGENT))
 }
 
 /// Follows the agents until the person stops it.

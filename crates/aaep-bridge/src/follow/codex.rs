@@ -92,6 +92,8 @@ const QUIET: &[&str] = &[
 pub(super) struct CodexDaemon {
     /// Tells the requests of this connection from those of earlier ones.
     connections: u64,
+    /// Whether the past of threads is left out, because a connection broke over it.
+    is_without_past: bool,
     last_request: u64,
     requests: BTreeMap<u64, OwnRequest>,
     threads: BTreeMap<String, CodexThread>,
@@ -174,7 +176,7 @@ impl CodexDaemon {
             return Vec::new();
         }
         known.hearing = Hearing::Asked;
-        let params = json!({ "threadId": thread });
+        let params = json!({ "threadId": thread, "excludeTurns": self.is_without_past });
         let kind = OwnRequest::Resume(thread.to_owned());
         let request = self.request(kind, "thread/resume", &params);
         request.into_iter().map(ServerMove::Send).collect()
@@ -586,8 +588,14 @@ impl ServerDialect for CodexDaemon {
     }
 
     fn lost(&mut self) {
-        let (connections, last_request) = (self.connections, self.last_request);
-        *self = CodexDaemon { connections, last_request, ..CodexDaemon::default() };
+        // The past of a thread can be longer than any message that is taken.
+        let was_resuming = self.requests.values().any(|it| matches!(it, OwnRequest::Resume(_)));
+        *self = CodexDaemon {
+            connections: self.connections,
+            last_request: self.last_request,
+            is_without_past: self.is_without_past || was_resuming,
+            ..CodexDaemon::default()
+        };
     }
 
     fn read(&mut self, message: &Value) -> Vec<ServerMove> {

@@ -496,6 +496,26 @@ fn a_tool_whose_end_is_not_reported_is_told_as_such() {
 }
 
 #[test]
+fn a_connection_that_breaks_over_the_past_of_a_thread_is_made_without_it() {
+    let mut server = attached(AskPolicy::AskWhenRisky);
+    server.says(notice(
+        "thread/status/changed",
+        json!({ "threadId": "t2", "status": { "type": "active" } }),
+    ));
+    let excludes = |server: &Server| {
+        server.requests("thread/resume").last().expect("one")["params"]["excludeTurns"].clone()
+    };
+    assert_eq!(excludes(&server), false);
+    server.dies();
+    server.connects();
+    server.says(notice(
+        "thread/status/changed",
+        json!({ "threadId": "t2", "status": { "type": "active" } }),
+    ));
+    assert_eq!(excludes(&server), true);
+}
+
+#[test]
 fn a_person_can_stop_the_turn() {
     let mut server = at_work();
     asks(&mut server);

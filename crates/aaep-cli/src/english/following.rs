@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+pub(crate) const NOT_AN_AGENT: &str = "it is not the name of an agent";
+pub(crate) const OWN_WINDOW: &str = "its own window";
 pub(crate) const STOPPED: &str = "AAEP stopped following it. It goes on in its own window.";
 pub(crate) const HUB_TOO_SLOW: &str = "The hub did not take in time what was left to tell.";
 pub(crate) const OTHER_USER: &str = "it belongs to another user";

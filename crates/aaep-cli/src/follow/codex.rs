@@ -15,8 +15,8 @@ use super::run::FollowRun;
 use crate::console::{self, CommandFailure, name_of};
 use crate::english::following;
 
-/// The longest message of Codex. A thread with a long past is one message.
-const MAX_MESSAGE_BYTES: u32 = 64 << 20;
+/// The longest message of Codex. One that is longer ends the connection, and a new one begins.
+const MAX_MESSAGE_BYTES: u32 = 16 << 20;
 
 /// How long connecting may take, and how long there may be no sign of life.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

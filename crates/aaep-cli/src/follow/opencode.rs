@@ -91,7 +91,7 @@ fn hear_what_is_open(run: &FollowRun, client: &HubClient) {
     let working = ask("/session/status").unwrap_or_default();
     for (id, status) in working.as_object().into_iter().flatten().take(MAX_SESSIONS) {
         let is_plain = id.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-        let info = ask(&format!("/session/{id}")).filter(|_| is_plain);
+        let info = if is_plain { ask(&format!("/session/{id}")) } else { None };
         tell("session.updated", &json!({ "sessionID": id, "info": info }));
         tell("session.status", &json!({ "sessionID": id, "status": status }));
     }

@@ -163,7 +163,7 @@ impl HubSide for FollowRun {
     }
 
     fn window(&self) -> &'static str {
-        "its own window"
+        following::OWN_WINDOW
     }
 
     fn answer(&self, number: AcpAskNumber, answer: &AskAnswer) {
