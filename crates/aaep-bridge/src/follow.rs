@@ -7,7 +7,6 @@
 //! Deliberately absent: an answer to anything but a permission request, and an answer that is for more than one time.
 
 mod codex;
-mod codex_item;
 mod opencode;
 mod opencode_tool;
 mod text_pieces;

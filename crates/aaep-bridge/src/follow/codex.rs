@@ -5,23 +5,23 @@
 //! are left alone. Requests go to every client, and the first answer counts. How the keyboard answered is not said;
 //! it follows from what happens to the item.
 
+mod asks;
+mod item;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::codex_item::{self, CodexItem};
 use super::text_pieces::TextPieces;
-use super::{
-    ServerDialect, ServerMessage, ServerMove, answered, once_or_not, permission, prompt,
-    prompt_ended, question, said, update,
-};
+use super::{ServerDialect, ServerMessage, ServerMove, prompt, prompt_ended, said, update};
 use crate::dialect::text_of;
 use crate::event::shortened_to;
+use asks::{CodexAsks, NO, YES};
+use item::CodexItem;
 
-/// The most threads, requests of ours, open requests of Codex, and prompts of a turn.
+/// The most threads, requests of ours, and prompts of a turn.
 const MAX_THREADS: usize = 128;
 const MAX_REQUESTS: usize = 256;
-const MAX_ASKED: usize = 256;
 const MAX_PROMPTS: usize = 64;
 /// The most items of a turn that are remembered.
 const MAX_ITEMS: usize = 1024;
@@ -31,30 +31,6 @@ const MAX_ID_BYTES: usize = 200;
 
 /// How often a thread that works is resumed in vain before it is given up.
 const MAX_TRIES: u32 = 40;
-
-const YES: &str = "accept";
-const NO: &str = "decline";
-
-/// What may be in a request for a command, and what may be in one for a change of files. A request that wants more than
-/// these is answered in the window of Codex alone.
-const COMMAND_FIELDS: &[&str] = &[
-    "approvalId",
-    "availableDecisions",
-    "command",
-    "commandActions",
-    "cwd",
-    "environmentId",
-    "itemId",
-    "kind",
-    "proposedExecpolicyAmendment",
-    "proposedNetworkPolicyAmendments",
-    "reason",
-    "startedAtMs",
-    "threadId",
-    "turnId",
-];
-const CHANGE_FIELDS: &[&str] =
-    &["availableDecisions", "itemId", "reason", "startedAtMs", "threadId", "turnId"];
 
 /// Messages that say nothing anybody has to hear.
 const QUIET: &[&str] = &[
@@ -90,14 +66,12 @@ const QUIET: &[&str] = &[
 /// The daemon of Codex.
 #[derive(Debug, Default)]
 pub(super) struct CodexDaemon {
-    /// Tells the requests of this connection from those of earlier ones.
-    connections: u64,
     /// Whether the past of threads is left out, because a connection broke over it.
     is_without_past: bool,
     last_request: u64,
     requests: BTreeMap<u64, OwnRequest>,
     threads: BTreeMap<String, CodexThread>,
-    asked: BTreeMap<String, AskedRequest>,
+    asks: CodexAsks,
 }
 
 /// A request of ours.
@@ -138,18 +112,6 @@ struct CodexTurn {
     texts: TextPieces,
     /// Items that were told to have begun, and whether they have ended.
     items: BTreeMap<String, bool>,
-}
-
-/// A request of Codex.
-#[derive(Debug)]
-struct AskedRequest {
-    /// Its id, as Codex wrote it.
-    id: Value,
-    thread: String,
-    /// The item whose end says how it was answered. Empty for a question in words.
-    item: String,
-    /// Whether it was answered, here or at the keyboard.
-    is_closed: bool,
 }
 
 impl CodexDaemon {
@@ -298,7 +260,7 @@ impl CodexDaemon {
             "item/completed" => self.hear_item(params, &params["item"], true),
             "item/agentMessage/delta" => self.hear_piece(params),
             "item/commandExecution/outputDelta" => {
-                self.settle_item(&thread, text_of(params, "itemId"), Some(YES))
+                self.asks.settle(&thread, text_of(params, "itemId"), YES)
             }
             "item/commandExecution/terminalInteraction" => {
                 let typed = shortened_to(text_of(params, "stdin"), 300);
@@ -316,7 +278,7 @@ impl CodexDaemon {
                 told.map(|words| ServerMove::Tell { session: thread, words }).into_iter().collect()
             }
             "turn/plan/updated" => self.hear_plan(&thread, params),
-            "serverRequest/resolved" => self.hear_resolved(params),
+            "serverRequest/resolved" => self.asks.resolve(&params["requestId"]),
             _ if QUIET.iter().any(|it| method.starts_with(it)) => Vec::new(),
             _ => vec![ServerMove::Unknown { session: thread }],
         }
@@ -356,15 +318,7 @@ impl CodexDaemon {
     fn end_turn(&mut self, thread: &str, end: &Result<&str, String>) -> Vec<ServerMove> {
         let turn = self.threads.get_mut(thread).and_then(|it| it.turn.take());
         let Some(turn) = turn else { return Vec::new() };
-        let open: Vec<String> = self.asked.keys().cloned().collect();
-        let mut moves = Vec::new();
-        for id in open {
-            if self.asked.get(&id).is_some_and(|it| it.thread == thread) {
-                self.asked.remove(&id);
-                moves.push(ServerMove::Closed(json!(id)));
-                moves.push(answered(&id, None));
-            }
-        }
+        let mut moves = self.asks.close(thread);
         moves.extend(turn.prompts.iter().map(|id| prompt_ended(id, end)));
         moves
     }
@@ -376,7 +330,7 @@ impl CodexDaemon {
             return Vec::new();
         }
         let mut moves = self.open_turn(&thread, turn);
-        let read = codex_item::read(item);
+        let read = item::read(item);
         if let CodexItem::Prompt(blocks) = &read
             && self.note_item(&thread, id, true)
         {
@@ -454,9 +408,9 @@ impl CodexDaemon {
         call["toolCallId"] = id.into();
         let mut moves = Vec::new();
         if is_end {
-            let status = codex_item::end_status(item);
+            let status = item::end_status(item);
             let decision = if status == "declined" { NO } else { YES };
-            moves.extend(self.settle_item(thread, id, Some(decision)));
+            moves.extend(self.asks.settle(thread, id, decision));
             call["status"] = status.into();
         } else {
             // While Codex waits for an answer, what begins is what it asks about.
@@ -485,99 +439,21 @@ impl CodexDaemon {
 
     fn hear_request(&mut self, id: &Value, method: &str, params: &Value) -> Vec<ServerMove> {
         let thread = text_of(params, "threadId").to_owned();
-        let item = text_of(params, "itemId").to_owned();
-        let own = format!("{}:{id}", self.connections);
-        let is_known = self.asked.contains_key(&own);
-        if self.heard(&thread).is_none() || is_known || own.len() > MAX_ID_BYTES {
+        if self.heard(&thread).is_none() {
             return Vec::new();
         }
         let mut moves = self.open_turn(&thread, text_of(params, "turnId"));
         moves.extend(self.tell_prompt(&thread, None));
-        let mut asked = |item: &str| {
-            if self.asked.len() < MAX_ASKED {
-                let (id, thread, item) = (id.clone(), thread.clone(), item.to_owned());
-                let request = AskedRequest { id, thread, item, is_closed: false };
-                self.asked.insert(own.clone(), request);
-            }
-        };
-        let options = || once_or_not((YES, "yes, once"), (NO, "no"), None);
-        match method {
-            "item/commandExecution/requestApproval" => {
-                asked(&item);
-                let mut call = json!({ "toolCallId": item });
-                if let Some(part) = params["approvalId"].as_str() {
-                    call["toolCallId"] = format!("{item}:{part}").into();
-                }
-                let is_command = text_of(params, "command") != "";
-                if is_command {
-                    call["name"] = "exec_command".into();
-                    call["kind"] = "execute".into();
-                    call["rawInput"] = codex_item::command_input(params);
-                }
-                let can_put = is_command
-                    && (params["kind"].is_null() || params["kind"] == "command")
-                    && wants_only(params, COMMAND_FIELDS);
-                let options = if can_put { options() } else { Value::Null };
-                moves.push(permission(&own, &thread, &call, &options));
-            }
-            "item/fileChange/requestApproval" => {
-                asked(&item);
-                let turn = self.heard(&thread).and_then(|it| it.turn.as_ref());
-                let is_shown = turn.is_some_and(|it| it.items.contains_key(&item));
-                let can_put = is_shown && wants_only(params, CHANGE_FIELDS);
-                let options = if can_put { options() } else { Value::Null };
-                moves.push(permission(&own, &thread, &json!({ "toolCallId": item }), &options));
-            }
-            "item/permissions/requestApproval" => {
-                asked("");
-                let words = format!("May it have these rights? {}", params["permissions"]);
-                moves.push(question(&own, &thread, &words));
-            }
-            "item/tool/requestUserInput" => {
-                asked("");
-                let questions = params["questions"].as_array().into_iter().flatten();
-                let words: Vec<&str> = questions.map(|it| text_of(it, "question")).collect();
-                moves.push(question(&own, &thread, &words.join(" ")));
-            }
-            "mcpServer/elicitation/request" => {
-                asked("");
-                let request = params.get("request").unwrap_or(params);
-                moves.push(question(&own, &thread, text_of(request, "message")));
-            }
-            _ => moves.push(ServerMove::Unknown { session: thread.clone() }),
-        }
-        moves
-    }
-
-    /// A request was answered, here or at the keyboard.
-    fn hear_resolved(&mut self, params: &Value) -> Vec<ServerMove> {
-        let own = format!("{}:{}", self.connections, params["requestId"]);
-        let Some(asked) = self.asked.get_mut(&own) else { return Vec::new() };
-        asked.is_closed = true;
-        if asked.item.is_empty() {
-            self.asked.remove(&own);
-            return vec![answered(&own, Some(""))];
-        }
-        vec![ServerMove::Closed(json!(own))]
-    }
-
-    /// What happened to an item says how its requests were answered.
-    fn settle_item(&mut self, thread: &str, item: &str, decision: Option<&str>) -> Vec<ServerMove> {
-        let is_it = |it: &AskedRequest| it.thread == thread && it.item == item && it.is_closed;
-        let found = self.asked.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id.clone());
-        let found: Vec<String> = found.collect();
-        let mut moves = Vec::new();
-        for id in found {
-            self.asked.remove(&id);
-            moves.push(answered(&id, decision));
-        }
+        let turn = self.heard(&thread).and_then(|it| it.turn.as_ref());
+        let is_shown = turn.is_some_and(|it| it.items.contains_key(text_of(params, "itemId")));
+        moves.extend(self.asks.hear(id, method, params, is_shown));
         moves
     }
 }
 
 impl ServerDialect for CodexDaemon {
     fn connected(&mut self) -> Vec<ServerMove> {
-        self.connections += 1;
+        self.asks.connect();
         // Without the experimental fields, a request could want more than it says.
         let params = json!({
             "clientInfo": { "name": "aaep", "title": "AAEP", "version": env!("CARGO_PKG_VERSION") },
@@ -591,7 +467,7 @@ impl ServerDialect for CodexDaemon {
         // The past of a thread can be longer than any message that is taken.
         let was_resuming = self.requests.values().any(|it| matches!(it, OwnRequest::Resume(_)));
         *self = CodexDaemon {
-            connections: self.connections,
+            asks: self.asks.lost(),
             last_request: self.last_request,
             is_without_past: self.is_without_past || was_resuming,
             ..CodexDaemon::default()
@@ -633,17 +509,7 @@ impl ServerDialect for CodexDaemon {
             let params = json!({ "threadId": thread, "turnId": turn });
             return self.request(OwnRequest::Other, "turn/interrupt", &params);
         }
-        let asked = self.asked.get_mut(message["id"].as_str()?)?;
-        if asked.is_closed || asked.item.is_empty() {
-            return None;
-        }
-        asked.is_closed = true;
-        let decision = match message["result"]["outcome"]["optionId"].as_str() {
-            Some(YES) => YES,
-            Some(NO) => NO,
-            _ => "cancel",
-        };
-        Some(ServerMessage::Message(json!({ "id": asked.id, "result": { "decision": decision } })))
+        self.asks.answer(message)
     }
 
     fn sessions(&self) -> Vec<String> {
@@ -667,16 +533,6 @@ impl CodexThread {
 fn has_ended(item: &Value) -> bool {
     let is_over = ["completed", "failed", "declined"].contains(&text_of(item, "status"));
     is_over || item["completedAtMs"].is_u64()
-}
-
-/// Whether a request wants nothing but what these fields say, and can be answered for one time.
-fn wants_only(params: &Value, fields: &[&str]) -> bool {
-    let mut wanted = params.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
-    let is_once = match params["availableDecisions"].as_array() {
-        Some(decisions) => decisions.iter().any(|it| it == YES),
-        None => params["availableDecisions"].is_null(),
-    };
-    is_once && wanted.all(|(name, _)| fields.contains(&name.as_str()))
 }
 
 /// What a model of Codex decided in place of the person.

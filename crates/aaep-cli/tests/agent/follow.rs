@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{Hub, Person, aaep};
-use codex_daemon::CodexDaemon;
+use codex_daemon::{CodexDaemon, WaitingDaemon};
 use opencode_server::OpenCodeServer;
 
 /// How long anything may take before a test gives up.
@@ -83,11 +83,18 @@ fn prompt_of(thread: &str) -> Value {
         "hook_event_name": "UserPromptSubmit", "prompt": "Tidy up by hook." })
 }
 
-#[test]
-fn a_no_of_the_listener_declines_and_a_yes_accepts_once() {
-    for (decision, answer, status) in
-        [("reject", "decline", "declined"), ("accept", "accept", "completed")]
-    {
+/// Codex in a turn that is heard.
+struct CodexAtWork {
+    hub: Hub,
+    person: Person,
+    home: TempDir,
+    daemon: WaitingDaemon,
+    follower: Follower,
+    started: Value,
+}
+
+impl CodexAtWork {
+    fn new() -> Self {
         let hub = Hub::start();
         let person = hub.person();
         let home = tempfile::tempdir().expect("a folder");
@@ -96,6 +103,17 @@ fn a_no_of_the_listener_declines_and_a_yes_accepts_once() {
         daemon.resumes("t1");
         daemon.begins("t1");
         let started = person.hears("session.started");
+        CodexAtWork { hub, person, home, daemon, follower, started }
+    }
+}
+
+#[test]
+fn a_no_of_the_listener_declines_and_a_yes_accepts_once() {
+    for (decision, answer, status) in
+        [("reject", "decline", "declined"), ("accept", "accept", "completed")]
+    {
+        let CodexAtWork { hub: _hub, person, home: _home, daemon, follower, started } =
+            CodexAtWork::new();
         assert_eq!(started["summary_normal"], "Codex begins: Tidy up.");
         assert_eq!(started["extensions"]["agentvoice"]["project"], "work/shop");
         daemon.asks("t1");
@@ -118,13 +136,7 @@ fn a_no_of_the_listener_declines_and_a_yes_accepts_once() {
 
 #[test]
 fn an_answer_at_the_keyboard_withdraws_the_question() {
-    let hub = Hub::start();
-    let person = hub.person();
-    let home = tempfile::tempdir().expect("a folder");
-    let daemon = CodexDaemon::start(home.path());
-    let follower = Follower::start(&hub, home.path(), &["codex"]);
-    daemon.resumes("t1");
-    daemon.begins("t1");
+    let CodexAtWork { hub: _hub, person, home: _home, daemon, follower, .. } = CodexAtWork::new();
     daemon.asks("t1");
     let question = asked(&person);
     daemon.settles("t1", "completed");
@@ -142,13 +154,7 @@ fn an_answer_at_the_keyboard_withdraws_the_question() {
 
 #[test]
 fn a_daemon_that_dies_while_it_asks_is_waited_for_and_followed_again() {
-    let hub = Hub::start();
-    let person = hub.person();
-    let home = tempfile::tempdir().expect("a folder");
-    let daemon = CodexDaemon::start(home.path());
-    let follower = Follower::start(&hub, home.path(), &["codex"]);
-    daemon.resumes("t1");
-    daemon.begins("t1");
+    let CodexAtWork { hub: _hub, person, home, daemon, follower, .. } = CodexAtWork::new();
     daemon.asks("t1");
     let question = asked(&person);
     daemon.dies();
@@ -173,14 +179,7 @@ fn a_daemon_that_dies_while_it_asks_is_waited_for_and_followed_again() {
 
 #[test]
 fn hooks_and_the_follower_never_tell_the_same_turn() {
-    let hub = Hub::start();
-    let person = hub.person();
-    let home = tempfile::tempdir().expect("a folder");
-    let daemon = CodexDaemon::start(home.path());
-    let follower = Follower::start(&hub, home.path(), &["codex"]);
-    daemon.resumes("t1");
-    daemon.begins("t1");
-    person.hears("session.started");
+    let CodexAtWork { hub, person, home, daemon: _daemon, follower, .. } = CodexAtWork::new();
     // The hook of the same thread says nothing, decides nothing, and asks nobody.
     let gate = json!({ "session_id": "t1", "turn_id": "u1", "cwd": "/home/ada/work/shop",
         "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "c1",
