@@ -85,7 +85,7 @@ enum OwnRequest {
 
 /// How far a thread is heard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Hearing {
+enum ThreadHearing {
     #[default]
     NotYet,
     /// We asked to hear it.
@@ -97,7 +97,7 @@ enum Hearing {
 
 #[derive(Debug, Default)]
 struct CodexThread {
-    hearing: Hearing,
+    hearing: ThreadHearing,
     tries: u32,
     is_active: bool,
     is_waiting: bool,
@@ -134,10 +134,10 @@ impl CodexDaemon {
     /// Asks to hear a thread.
     fn resume(&mut self, thread: &str) -> Vec<ServerMove> {
         let Some(known) = self.thread(thread) else { return Vec::new() };
-        if known.hearing != Hearing::NotYet {
+        if known.hearing != ThreadHearing::NotYet {
             return Vec::new();
         }
-        known.hearing = Hearing::Asked;
+        known.hearing = ThreadHearing::Asked;
         let params = json!({ "threadId": thread, "excludeTurns": self.is_without_past });
         let kind = OwnRequest::Resume(thread.to_owned());
         let request = self.request(kind, "thread/resume", &params);
@@ -159,7 +159,7 @@ impl CodexDaemon {
 
     /// A thread that is heard.
     fn heard(&mut self, id: &str) -> Option<&mut CodexThread> {
-        self.threads.get_mut(id).filter(|it| it.hearing == Hearing::Heard)
+        self.threads.get_mut(id).filter(|it| it.hearing == ThreadHearing::Heard)
     }
 
     fn hear_answer(&mut self, id: u64, message: &Value) -> Vec<ServerMove> {
@@ -184,7 +184,7 @@ impl CodexDaemon {
             Some(OwnRequest::Resume(thread)) => {
                 if is_error {
                     if let Some(known) = self.threads.get_mut(&thread) {
-                        known.hearing = Hearing::NotYet;
+                        known.hearing = ThreadHearing::NotYet;
                     }
                     return Vec::new();
                 }
@@ -198,10 +198,10 @@ impl CodexDaemon {
     fn hear_resumed(&mut self, id: &str, thread: &Value) -> Vec<ServerMove> {
         let Some(known) = self.threads.get_mut(id) else { return Vec::new() };
         if thread["ephemeral"] == true {
-            known.hearing = Hearing::Never;
+            known.hearing = ThreadHearing::Never;
             return Vec::new();
         }
-        known.hearing = Hearing::Heard;
+        known.hearing = ThreadHearing::Heard;
         known.note_status(&thread["status"]);
         let folder = text_of(thread, "cwd").to_owned();
         let mut moves = vec![ServerMove::Folder { session: id.to_owned(), folder }];
@@ -227,7 +227,7 @@ impl CodexDaemon {
                 let started = &params["thread"];
                 if let Some(known) = self.thread(text_of(started, "id")) {
                     if started["ephemeral"] == true {
-                        known.hearing = Hearing::Never;
+                        known.hearing = ThreadHearing::Never;
                     }
                     known.note_status(&started["status"]);
                 }
@@ -259,6 +259,7 @@ impl CodexDaemon {
             "item/started" => self.hear_item(params, &params["item"], false),
             "item/completed" => self.hear_item(params, &params["item"], true),
             "item/agentMessage/delta" => self.hear_piece(params),
+            "item/fileChange/patchUpdated" => self.hear_patch(&thread, params),
             "item/commandExecution/outputDelta" => {
                 self.asks.settle(&thread, text_of(params, "itemId"), YES)
             }
@@ -383,6 +384,9 @@ impl CodexDaemon {
 
     fn hear_piece(&mut self, params: &Value) -> Vec<ServerMove> {
         let (thread, id) = (text_of(params, "threadId").to_owned(), text_of(params, "itemId"));
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Vec::new();
+        }
         let mut moves = self.open_turn(&thread, text_of(params, "turnId"));
         moves.extend(self.tell_prompt(&thread, None));
         let Some(turn) = self.heard(&thread).and_then(|it| it.turn.as_mut()) else { return moves };
@@ -418,6 +422,23 @@ impl CodexDaemon {
             call["status"] = if is_waiting { "pending" } else { "in_progress" }.into();
         }
         moves.push(update(thread, call));
+        moves
+    }
+
+    /// A change of files becomes another one. What the person was asked about is no longer it.
+    fn hear_patch(&mut self, thread: &str, params: &Value) -> Vec<ServerMove> {
+        let id = text_of(params, "itemId");
+        let turn = self.heard(thread).and_then(|it| it.turn.as_ref());
+        if !turn.is_some_and(|it| it.items.get(id) == Some(&false)) {
+            return Vec::new();
+        }
+        let mut moves = self.asks.withdraw(thread, id);
+        let changed = json!({ "type": "fileChange", "changes": params["changes"] });
+        if let CodexItem::Tool(mut call) = item::read(&changed) {
+            call["sessionUpdate"] = "tool_call_update".into();
+            call["toolCallId"] = id.into();
+            moves.push(update(thread, call));
+        }
         moves
     }
 
@@ -487,13 +508,13 @@ impl ServerDialect for CodexDaemon {
     }
 
     fn tick(&mut self) -> Vec<ServerMove> {
-        let is_late = |it: &CodexThread| it.hearing == Hearing::NotYet && it.is_active;
+        let is_late = |it: &CodexThread| it.hearing == ThreadHearing::NotYet && it.is_active;
         let late = self.threads.iter_mut().filter(|(_, it)| is_late(it));
         let late: Vec<String> = late
             .filter_map(|(id, it)| {
                 it.tries += 1;
                 if it.tries > MAX_TRIES {
-                    it.hearing = Hearing::Never;
+                    it.hearing = ThreadHearing::Never;
                     return None;
                 }
                 Some(id.clone())
@@ -513,7 +534,7 @@ impl ServerDialect for CodexDaemon {
     }
 
     fn sessions(&self) -> Vec<String> {
-        let told = self.threads.iter().filter(|(_, it)| it.hearing != Hearing::Never);
+        let told = self.threads.iter().filter(|(_, it)| it.hearing != ThreadHearing::Never);
         told.map(|(id, _)| id.clone()).collect()
     }
 }

@@ -4,13 +4,13 @@ use aaep_bridge::follow::FollowedAgent;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::FollowedServer;
 use crate::stream_check::assert_sound;
 
 const FOLDER: &str = "/home/ada/work/shop";
 
 /// A thread that is heard, in a turn that began with a prompt.
-fn at_work() -> Server {
+fn at_work() -> FollowedServer {
     let mut server = attached(AskPolicy::AskWhenRisky);
     server.says(notice("turn/started", json!({ "threadId": "t1", "turn": { "id": "u1" } })));
     item(
@@ -29,8 +29,8 @@ fn at_work() -> Server {
 }
 
 /// A thread that is heard and rests.
-fn attached(policy: AskPolicy) -> Server {
-    let mut server = Server::new(FollowedAgent::Codex, policy);
+fn attached(policy: AskPolicy) -> FollowedServer {
+    let mut server = FollowedServer::new(FollowedAgent::Codex, policy);
     let hello = server.requests("initialize");
     assert_eq!(hello.len(), 1);
     assert_eq!(hello[0].get("jsonrpc"), None);
@@ -42,7 +42,7 @@ fn attached(policy: AskPolicy) -> Server {
     server
 }
 
-fn resumed(server: &mut Server, thread: &str, turns: Value) {
+fn resumed(server: &mut FollowedServer, thread: &str, turns: Value) {
     let resume = server.requests("thread/resume").last().expect("a request").clone();
     assert_eq!(resume["params"]["threadId"], thread);
     server.says(json!({ "id": resume["id"], "result": { "thread": { "id": thread, "cwd": FOLDER,
@@ -53,7 +53,7 @@ fn notice(method: &str, params: Value) -> Value {
     json!({ "method": method, "params": params, "emittedAtMs": 1 })
 }
 
-fn item(server: &mut Server, is_begin: bool, item: Value) {
+fn item(server: &mut FollowedServer, is_begin: bool, item: Value) {
     let method = if is_begin { "item/started" } else { "item/completed" };
     server.says(notice(method, json!({ "threadId": "t1", "turnId": "u1", "item": item })));
 }
@@ -65,7 +65,7 @@ fn command(status: &str) -> Value {
         "aggregatedOutput": null })
 }
 
-fn waiting(server: &mut Server, flags: Value) {
+fn waiting(server: &mut FollowedServer, flags: Value) {
     server.says(notice(
         "thread/status/changed",
         json!({ "threadId": "t1", "status": { "type": "active", "activeFlags": flags } }),
@@ -73,7 +73,7 @@ fn waiting(server: &mut Server, flags: Value) {
 }
 
 /// Codex asks whether it may remove the build folder.
-fn asks(server: &mut Server) {
+fn asks(server: &mut FollowedServer) {
     waiting(server, json!(["waitingOnApproval"]));
     item(server, true, command("inProgress"));
     server.says(approval());
@@ -89,17 +89,17 @@ fn approval() -> Value {
             { "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["rm"] } }, "cancel"] } })
 }
 
-fn resolved(server: &mut Server) {
+fn resolved(server: &mut FollowedServer) {
     server.says(notice("serverRequest/resolved", json!({ "threadId": "t1", "requestId": 0 })));
     waiting(server, json!([]));
 }
 
-fn ends(server: &mut Server, status: &str) {
+fn ends(server: &mut FollowedServer, status: &str) {
     let turn = json!({ "id": "u1", "status": status, "error": { "message": "Out of credit." } });
     server.says(notice("turn/completed", json!({ "threadId": "t1", "turn": turn })));
 }
 
-fn claims(server: &mut Server) {
+fn claims(server: &mut FollowedServer) {
     let message = |text: &str| json!({ "type": "agentMessage", "id": "m1", "text": text });
     item(server, true, message(""));
     for piece in ["The folder ", "is gone."] {
@@ -111,7 +111,7 @@ fn claims(server: &mut Server) {
     item(server, false, message("The folder is gone."));
 }
 
-fn decisions(server: &Server) -> Vec<Value> {
+fn decisions(server: &FollowedServer) -> Vec<Value> {
     let answers = server.sent.iter().filter(|it| it.get("method").is_none());
     answers.cloned().collect()
 }
@@ -233,7 +233,7 @@ fn no_answer_here_is_no_answer_and_the_dialog_stays() {
 
 #[test]
 fn an_open_dialog_is_found_on_attaching() {
-    let mut server = Server::new(FollowedAgent::Codex, AskPolicy::AskWhenRisky);
+    let mut server = FollowedServer::new(FollowedAgent::Codex, AskPolicy::AskWhenRisky);
     let hello = server.requests("initialize")[0].clone();
     server.says(json!({ "id": hello["id"], "result": {} }));
     let list = server.requests("thread/loaded/list")[0].clone();
@@ -301,6 +301,25 @@ fn a_change_of_files_is_asked_with_what_it_changes() {
         "{words:#?}"
     );
     assert_sound(&server.told);
+}
+
+#[test]
+fn a_change_that_becomes_another_one_is_no_longer_asked_here() {
+    let mut server = at_work();
+    let changes = |diff: &str| json!([{ "path": format!("{FOLDER}/a.txt"), "kind": { "type": "update" }, "diff": diff }]);
+    let change = json!({ "type": "fileChange", "id": "f1", "status": "inProgress",
+        "changes": changes("-one\n+two\n") });
+    item(&mut server, true, change);
+    server.says(json!({ "id": 4, "method": "item/fileChange/requestApproval",
+        "params": { "threadId": "t1", "turnId": "u1", "itemId": "f1" } }));
+    assert_eq!(server.asked.len(), 1);
+    server.says(notice(
+        "item/fileChange/patchUpdated",
+        json!({ "threadId": "t1", "turnId": "u1", "itemId": "f1", "changes": changes("-one\n+evil\n") }),
+    ));
+    assert_eq!(server.withdrawn, server.asked);
+    server.person(&AskAnswer::Accepted);
+    assert!(decisions(&server).is_empty());
 }
 
 #[test]
@@ -502,7 +521,7 @@ fn a_connection_that_breaks_over_the_past_of_a_thread_is_made_without_it() {
         "thread/status/changed",
         json!({ "threadId": "t2", "status": { "type": "active" } }),
     ));
-    let excludes = |server: &Server| {
+    let excludes = |server: &FollowedServer| {
         server.requests("thread/resume").last().expect("one")["params"]["excludeTurns"].clone()
     };
     assert_eq!(excludes(&server), false);

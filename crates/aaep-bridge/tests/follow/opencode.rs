@@ -4,12 +4,12 @@ use aaep_bridge::follow::FollowedAgent;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::FollowedServer;
 use crate::stream_check::assert_sound;
 
 /// A session in a turn that began with a prompt.
-fn at_work() -> Server {
-    let mut server = Server::new(FollowedAgent::OpenCode, AskPolicy::AskWhenRisky);
+fn at_work() -> FollowedServer {
+    let mut server = FollowedServer::new(FollowedAgent::OpenCode, AskPolicy::AskWhenRisky);
     server.says(event(
         "session.created",
         json!({ "sessionID": "ses_1", "info": { "id": "ses_1",
@@ -40,21 +40,21 @@ fn event(kind: &str, properties: Value) -> Value {
     json!({ "id": "evt_1", "type": kind, "properties": properties })
 }
 
-fn part(server: &mut Server, part: Value) {
+fn part(server: &mut FollowedServer, part: Value) {
     server.says(event("message.part.updated", json!({ "sessionID": "ses_1", "part": part })));
 }
 
-fn status(server: &mut Server, kind: &str) {
+fn status(server: &mut FollowedServer, kind: &str) {
     server
         .says(event("session.status", json!({ "sessionID": "ses_1", "status": { "type": kind } })));
 }
 
-fn rests(server: &mut Server) {
+fn rests(server: &mut FollowedServer) {
     status(server, "idle");
     server.says(event("session.idle", json!({ "sessionID": "ses_1" })));
 }
 
-fn bash(server: &mut Server, state: Value) {
+fn bash(server: &mut FollowedServer, state: Value) {
     part(
         server,
         json!({ "id": "prt_9", "messageID": "msg_2", "type": "tool", "tool": "bash",
@@ -66,7 +66,7 @@ fn input() -> Value {
     json!({ "command": "rm -rf build", "description": "Lists the files" })
 }
 
-fn asks(server: &mut Server) {
+fn asks(server: &mut FollowedServer) {
     bash(server, json!({ "status": "pending", "input": {}, "raw": "" }));
     bash(server, json!({ "status": "running", "input": input(), "time": { "start": 1 } }));
     server.says(permission("per_1", "bash", &["rm -rf build"]));
@@ -81,14 +81,14 @@ fn permission(id: &str, name: &str, patterns: &[&str]) -> Value {
     )
 }
 
-fn replied(server: &mut Server, reply: &str) {
+fn replied(server: &mut FollowedServer, reply: &str) {
     server.says(event(
         "permission.replied",
         json!({ "sessionID": "ses_1", "requestID": "per_1", "reply": reply }),
     ));
 }
 
-fn text(server: &mut Server, id: &str, pieces: &[&str]) {
+fn text(server: &mut FollowedServer, id: &str, pieces: &[&str]) {
     let text = |text: &str, time: Value| {
         json!({ "id": id, "messageID": "msg_2", "type": "text",
         "text": text, "time": time })
@@ -237,7 +237,7 @@ fn a_question_says_what_else_it_is_for() {
 
 #[test]
 fn an_open_dialog_is_found_on_attaching_and_asked_once() {
-    let mut server = Server::new(FollowedAgent::OpenCode, AskPolicy::AskWhenRisky);
+    let mut server = FollowedServer::new(FollowedAgent::OpenCode, AskPolicy::AskWhenRisky);
     for _ in 0..2 {
         server.says(permission("per_1", "bash", &["rm -rf build"]));
     }

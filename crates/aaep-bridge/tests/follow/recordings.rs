@@ -7,7 +7,7 @@ use aaep_bridge::follow::FollowedAgent;
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::FollowedServer;
 use crate::stream_check::assert_sound;
 
 /// Every recording: each event valid and in order, no question without an outcome, nothing said twice.
@@ -47,7 +47,7 @@ fn play(
     is_answered_here: bool,
 ) {
     let place = format!("{} {policy:?} {is_answered_here}", path.display());
-    let mut server = Server::new(agent, policy);
+    let mut server = FollowedServer::new(agent, policy);
     let mut answered = Vec::new();
     let mut written = String::new();
     let frames = recording["frames"].as_array().or(recording["lines"].as_array());
@@ -104,7 +104,7 @@ fn play(
 }
 
 /// In a recording, the answers are to requests of another client: they answer ours of the same kind.
-fn answer_ours(message: &mut Value, server: &Server) {
+fn answer_ours(message: &mut Value, server: &FollowedServer) {
     let kind = match &*message {
         it if it.get("method").is_some() => return,
         it if it["result"].get("codexHome").is_some() => "initialize",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stream_check::words_of;
 
-pub(crate) struct Server {
+pub(crate) struct FollowedServer {
     pub(crate) bridge: FollowBridge,
     table: RiskTable,
     policy: AskPolicy,
@@ -20,9 +20,9 @@ pub(crate) struct Server {
     pub(crate) sent: Vec<Value>,
 }
 
-impl Server {
+impl FollowedServer {
     pub(crate) fn new(agent: FollowedAgent, policy: AskPolicy) -> Self {
-        let mut server = Server {
+        let mut server = FollowedServer {
             bridge: FollowBridge::new(agent, "r1"),
             table: RiskTable::standard(),
             policy,

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{Hub, Person, aaep};
-use codex_daemon::{CodexDaemon, WaitingDaemon};
-use opencode_server::OpenCodeServer;
+use codex_daemon::{PlayedDaemon, WaitingDaemon};
+use opencode_server::PlayedServer;
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `aaep follow`, in a home folder of its own.
-struct Follower {
+struct FollowerProcess {
     process: Child,
 }
 
@@ -33,11 +33,11 @@ fn in_home(mut command: Command, hub: &Hub, home: &Path) -> Command {
     command
 }
 
-impl Follower {
+impl FollowerProcess {
     fn start(hub: &Hub, home: &Path, arguments: &[&str]) -> Self {
         let mut command = in_home(aaep(&["follow"]), hub, home);
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Follower { process: command.spawn().expect("aaep runs") }
+        FollowerProcess { process: command.spawn().expect("aaep runs") }
     }
 
     /// Asks it to stop, and returns what it said.
@@ -53,7 +53,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for FollowerProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -89,7 +89,7 @@ struct CodexAtWork {
     person: Person,
     home: TempDir,
     daemon: WaitingDaemon,
-    follower: Follower,
+    follower: FollowerProcess,
     started: Value,
 }
 
@@ -98,8 +98,8 @@ impl CodexAtWork {
         let hub = Hub::start();
         let person = hub.person();
         let home = tempfile::tempdir().expect("a folder");
-        let daemon = CodexDaemon::start(home.path());
-        let follower = Follower::start(&hub, home.path(), &["codex"]);
+        let daemon = PlayedDaemon::start(home.path());
+        let follower = FollowerProcess::start(&hub, home.path(), &["codex"]);
         daemon.resumes("t1");
         daemon.begins("t1");
         let started = person.hears("session.started");
@@ -161,7 +161,7 @@ fn a_daemon_that_dies_while_it_asks_is_waited_for_and_followed_again() {
     assert_eq!(person.hears_how_it_was_settled().0, "withdrawn");
     assert!(!person.decides(&question, "accept"));
     person.hears("session.errored");
-    let daemon = CodexDaemon::start(home.path());
+    let daemon = PlayedDaemon::start(home.path());
     // What cannot be read does not end it.
     daemon.says_text("nonsense");
     daemon.says(&json!({ "method": "future/thing", "params": "x".repeat(2 << 20) }));
@@ -211,9 +211,9 @@ fn opencode_is_answered_once_or_not_at_all() {
     let person = hub.person();
     let home: TempDir = tempfile::tempdir().expect("a folder");
     // The first connection is never answered, as while OpenCode starts.
-    let server = OpenCodeServer::start(1);
+    let server = PlayedServer::start(1);
     let port = server.port.to_string();
-    let follower = Follower::start(&hub, home.path(), &["opencode", "--port", &port]);
+    let follower = FollowerProcess::start(&hub, home.path(), &["opencode", "--port", &port]);
     server.is_heard();
     server.begins();
     assert_eq!(person.hears("session.started")["summary_normal"], "OpenCode begins: Tidy up.");

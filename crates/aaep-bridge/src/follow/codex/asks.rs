@@ -40,12 +40,12 @@ const CHANGE_FIELDS: &[&str] =
 pub(super) struct CodexAsks {
     /// Tells the requests of this connection from those of earlier ones.
     connections: u64,
-    open: BTreeMap<String, AskedRequest>,
+    open: BTreeMap<String, CodexRequest>,
 }
 
 /// A request of Codex.
 #[derive(Debug)]
-struct AskedRequest {
+struct CodexRequest {
     /// Its id, as Codex wrote it.
     id: Value,
     thread: String,
@@ -118,7 +118,7 @@ impl CodexAsks {
             _ => return Some(ServerMove::Unknown { session: thread.to_owned() }),
         };
         if has_room {
-            let request = AskedRequest {
+            let request = CodexRequest {
                 id: id.clone(),
                 thread: thread.to_owned(),
                 item: about.to_owned(),
@@ -141,9 +141,20 @@ impl CodexAsks {
         vec![ServerMove::Closed(json!(own))]
     }
 
+    /// An item is no longer what the person was asked about, so that only the window of Codex can answer.
+    pub(super) fn withdraw(&mut self, thread: &str, item: &str) -> Vec<ServerMove> {
+        let is_it = |it: &CodexRequest| it.thread == thread && it.item == item && !it.is_closed;
+        let found = self.open.iter_mut().filter(|(_, it)| is_it(it));
+        let closed = found.map(|(id, asked)| {
+            asked.is_closed = true;
+            ServerMove::Closed(json!(id))
+        });
+        closed.collect()
+    }
+
     /// What happened to an item says how its requests were answered.
     pub(super) fn settle(&mut self, thread: &str, item: &str, decision: &str) -> Vec<ServerMove> {
-        let is_it = |it: &AskedRequest| it.thread == thread && it.item == item && it.is_closed;
+        let is_it = |it: &CodexRequest| it.thread == thread && it.item == item && it.is_closed;
         let found = self.open.extract_if(.., |_, it| is_it(it));
         found.map(|(id, _)| answered(&id, Some(decision))).collect()
     }

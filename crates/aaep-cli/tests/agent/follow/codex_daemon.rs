@@ -16,7 +16,7 @@ use super::PATIENCE;
 
 const FOLDER: &str = "/home/ada/work/shop";
 
-pub(crate) struct CodexDaemon {
+pub(crate) struct PlayedDaemon {
     place: PathBuf,
     stream: UnixStream,
     /// What the client sent, without what is answered here.
@@ -24,7 +24,7 @@ pub(crate) struct CodexDaemon {
     resumed: Receiver<Value>,
 }
 
-impl CodexDaemon {
+impl PlayedDaemon {
     /// Listens, in a thread of its own, for the one client that comes.
     pub(crate) fn start(home: &Path) -> WaitingDaemon {
         let folder = home.join(".codex/app-server-control");
@@ -59,7 +59,7 @@ impl CodexDaemon {
         let (resume_sender, resumed) = mpsc::channel();
         let own = stream.try_clone().expect("a handle");
         thread::spawn(move || read(reader, &own, &answer_sender, &resume_sender));
-        CodexDaemon { place, stream, answers, resumed }
+        PlayedDaemon { place, stream, answers, resumed }
     }
 }
 
@@ -67,12 +67,12 @@ impl CodexDaemon {
 pub(crate) struct WaitingDaemon {
     place: PathBuf,
     listener: UnixListener,
-    daemon: std::cell::OnceCell<CodexDaemon>,
+    daemon: std::cell::OnceCell<PlayedDaemon>,
 }
 
 impl WaitingDaemon {
-    fn daemon(&self) -> &CodexDaemon {
-        self.daemon.get_or_init(|| CodexDaemon::accept(self.place.clone(), &self.listener))
+    fn daemon(&self) -> &PlayedDaemon {
+        self.daemon.get_or_init(|| PlayedDaemon::accept(self.place.clone(), &self.listener))
     }
 
     pub(crate) fn says(&self, message: &Value) {

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::PATIENCE;
 
-pub(crate) struct OpenCodeServer {
+pub(crate) struct PlayedServer {
     pub(crate) port: u16,
     stream: Arc<Mutex<Option<TcpStream>>>,
     heard: Receiver<()>,
     posts: Receiver<(String, Value)>,
 }
 
-impl OpenCodeServer {
+impl PlayedServer {
     /// So many connections are never answered.
     pub(crate) fn start(hanging: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -37,7 +37,7 @@ impl OpenCodeServer {
                 }
             }
         });
-        OpenCodeServer { port, stream, heard, posts }
+        PlayedServer { port, stream, heard, posts }
     }
 
     /// Waits until somebody hears its events.
