@@ -9,7 +9,7 @@
 mod codex;
 mod opencode;
 mod opencode_tool;
-mod text_pieces;
+mod turn_texts;
 
 use serde_json::Value;
 

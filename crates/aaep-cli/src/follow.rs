@@ -74,6 +74,10 @@ pub(crate) fn run(options: &FollowOptions) -> Result<ExitCode, CommandFailure> {
         let setup = FollowSetup { table: Arc::clone(&table), policy: options.policy };
         FollowRun::new(agent, name, &id, setup).map(Arc::new)
     };
+    #[cfg(not(unix))]
+    if options.agents.contains(&FollowedAgent::Codex) {
+        return Err(following::CODEX_NOT_HERE.into());
+    }
     #[cfg(unix)]
     if is_wanted(FollowedAgent::Codex) {
         let codex = make(FollowedAgent::Codex, FollowedAgent::Codex.id())?;

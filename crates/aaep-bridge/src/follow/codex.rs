@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::text_pieces::TextPieces;
+use super::turn_texts::TurnTexts;
 use super::{ServerDialect, ServerMessage, ServerMove, prompt, prompt_ended, said, update};
 use crate::dialect::text_of;
 use crate::event::shortened_to;
@@ -109,7 +109,7 @@ struct CodexTurn {
     id: String,
     /// The ids under which prompts were told.
     prompts: Vec<String>,
-    texts: TextPieces,
+    texts: TurnTexts,
     /// Items that were told to have begun, and whether they have ended.
     items: BTreeMap<String, bool>,
 }

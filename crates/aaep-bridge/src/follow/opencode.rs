@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::opencode_tool;
-use super::text_pieces::TextPieces;
+use super::turn_texts::TurnTexts;
 use super::{
     ServerDialect, ServerMessage, ServerMove, answered, once_or_not, permission, prompt,
     prompt_ended, question, said, update,
@@ -75,7 +75,7 @@ struct OpenSession {
     /// The prompts of the turn that goes on.
     prompts: Vec<String>,
     made_prompts: u64,
-    texts: TextPieces,
+    texts: TurnTexts,
     /// The tools of the turn: the name of each, and how far it was told.
     calls: BTreeMap<String, (String, &'static str)>,
     error: Option<String>,
@@ -132,7 +132,7 @@ impl OpenCodeServer {
         let Some(known) = self.sessions.get_mut(session) else { return Vec::new() };
         known.is_busy = false;
         known.calls.clear();
-        known.texts = TextPieces::default();
+        known.texts = TurnTexts::default();
         let prompts = std::mem::take(&mut known.prompts);
         let end = match (known.error.take(), std::mem::take(&mut known.is_stopped)) {
             (_, true) => Ok("cancelled"),

@@ -10,10 +10,15 @@ pub(crate) const OTHER_USER: &str = "it belongs to another user";
 pub(crate) const TOO_MUCH: &str =
     "The agent is not reached, so your answer was not given. Answer in its own window.";
 
+#[cfg(not(unix))]
+pub(crate) const CODEX_NOT_HERE: (&str, &str) =
+    ("Codex cannot be followed on Windows yet", "Use it in a Linux environment, such as WSL.");
+
 pub(crate) fn is_followed_already(name: &str) -> (String, &'static str) {
     (format!("{name} is followed already"), "Stop the other aaep follow first.")
 }
 
+#[cfg(unix)]
 pub(crate) fn no_home(name: &str) -> (String, &'static str) {
     (format!("there is no home folder, so {name} cannot be found"), "Set the variable HOME.")
 }

@@ -90,6 +90,7 @@ impl FollowRun {
     }
 
     /// A little time has passed.
+    #[cfg(unix)]
     pub(super) fn tick(&self) {
         let mut state = self.state();
         let plan = state.bridge.tick(&self.now());

@@ -7,7 +7,7 @@ const MAX_TEXTS: usize = 512;
 
 /// The texts of a turn.
 #[derive(Debug, Default)]
-pub(super) struct TextPieces(BTreeMap<String, TextState>);
+pub(super) struct TurnTexts(BTreeMap<String, TextState>);
 
 /// How far a text was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum TextState {
     Ended,
 }
 
-impl TextPieces {
+impl TurnTexts {
     /// A text begins.
     pub(super) fn begin(&mut self, id: &str) {
         if self.0.len() < MAX_TEXTS {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_character_is_told_once() {
-        let mut texts = TextPieces::default();
+        let mut texts = TurnTexts::default();
         texts.begin("a");
         assert_eq!(texts.piece("a", "Grün"), "Grün");
         assert_eq!(texts.end("a", "Grüne Wiese"), "e Wiese");
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_has_a_bound() {
-        let mut texts = TextPieces::default();
+        let mut texts = TurnTexts::default();
         for number in 0..2000 {
             texts.begin(&number.to_string());
             texts.piece(&format!("p{number}"), "x");
