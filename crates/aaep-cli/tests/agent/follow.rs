@@ -193,7 +193,6 @@ fn hooks_and_the_follower_never_tell_the_same_turn() {
     hook(&hub, home.path(), &prompt_of("t-exec"));
     let told = person.hears("session.started");
     assert_eq!(told["summary_normal"], "Codex begins: Tidy up by hook.");
-    assert!(told["session_id"].as_str().expect("a session").contains("t-exec"), "{told}");
     // A second follower would tell everything twice.
     let mut second = in_home(aaep(&["follow", "codex"]), &hub, home.path());
     let second = second.output().expect("aaep runs");
@@ -238,5 +237,6 @@ fn opencode_is_answered_once_or_not_at_all() {
     person.hears_where("state.changed", is_withdrawn);
     assert!(server.has_no_more_posts());
     let said = follower.stops();
-    assert_eq!(said.matches("is heard now").count(), 1, "{said}");
+    assert_eq!(said.matches("is not reached").count(), 1, "it is told once: {said}");
+    assert!(said.contains("is heard now") && said.contains("was lost"), "{said}");
 }
