@@ -107,6 +107,8 @@ pub struct AcpBridge {
     agent_name: String,
     /// Whether the person gave the name.
     is_named: bool,
+    /// Where the agent asks the person as well: in the editor or in its own window.
+    window: &'static str,
     /// Tells this run from others in which the agent goes on with the same session.
     run: String,
     /// Whether the version of the protocol is understood.
@@ -128,6 +130,7 @@ impl AcpBridge {
             agent_id: agent_id(name),
             agent_name: shortened_to(name, 80),
             is_named,
+            window: "the editor",
             run: run.to_owned(),
             is_understood: true,
             sessions: Vec::new(),
@@ -137,6 +140,11 @@ impl AcpBridge {
             late: BTreeSet::new(),
             last_ask: ProxyAskNumber::default(),
         }
+    }
+
+    /// The same bridge for an agent that asks in a window of its own.
+    pub(crate) fn in_own_window(self) -> Self {
+        AcpBridge { window: "its own window", ..self }
     }
 
     /// The name under which the hub knows the agent.
@@ -344,6 +352,34 @@ impl AcpBridge {
         };
         known.turn = Some(AcpTurn::new(voice.clone(), now_ms));
         Some(voice)
+    }
+
+    /// Remembers in which folder a session works.
+    pub(crate) fn note_folder(&mut self, session: &str, folder: &str) {
+        if let Some(known) = self.session(session) {
+            known.folder = shortened_to(folder, 4096);
+        }
+    }
+
+    /// Counts a message that is not known.
+    pub(crate) fn note_unknown(&mut self, session: &str) {
+        if let Some(turn) = self.turn(session) {
+            turn.unknown = turn.unknown.saturating_add(1);
+        }
+    }
+
+    /// Tells something of a session that is at work.
+    pub(crate) fn tell(&mut self, session: &str, words: &str, plan: &mut AcpPlan) {
+        if let Some(turn) = self.turn(session) {
+            plan.events.extend(turn.end_text());
+            plan.events.push(turn.voice.progress(words));
+        }
+    }
+
+    /// A request was answered elsewhere, and how is not known yet. The person is no longer asked.
+    pub(crate) fn close_ask(&mut self, id: &Value, plan: &mut AcpPlan) {
+        let found = RequestId::of(id).and_then(|id| self.permissions.get_mut(&id));
+        plan.withdrawn.extend(found.and_then(|it| it.ask.take()));
     }
 
     fn next_ask(&mut self) -> ProxyAskNumber {

@@ -61,6 +61,11 @@ impl HookCall {
         }
     }
 
+    /// The session, by the agent's own id.
+    pub fn own_session(&self) -> &str {
+        &self.message.session
+    }
+
     /// Whether the agent was closed, so that nothing of the session has to be remembered.
     pub fn is_closing(&self) -> bool {
         self.message.step == AgentStep::Closed

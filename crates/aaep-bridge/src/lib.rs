@@ -6,6 +6,7 @@ mod agent;
 mod dialect;
 mod dialects;
 mod event;
+pub mod follow;
 mod gate;
 mod hook;
 pub mod mcp;

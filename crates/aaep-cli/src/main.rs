@@ -23,6 +23,7 @@ mod doctor;
 mod emit;
 mod english;
 mod folders;
+mod follow;
 mod hook;
 mod http;
 mod hubs;
@@ -95,6 +96,8 @@ enum AaepCommand {
     Acp(acp::AcpOptions),
     /// Stand between a program and a server of tools that it starts, so that you hear what the tools do and decide here.
     Mcp(mcp::McpOptions),
+    /// Hear and answer agents that have a server of their own: Codex in a terminal, and OpenCode.
+    Follow(follow::FollowOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -149,6 +152,7 @@ fn main() -> ExitCode {
         AaepCommand::Agents(arguments) => agents::run(&arguments),
         AaepCommand::Acp(arguments) => acp::run(&arguments),
         AaepCommand::Mcp(arguments) => mcp::run(&arguments),
+        AaepCommand::Follow(arguments) => follow::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

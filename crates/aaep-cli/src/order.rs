@@ -18,6 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "agents",
+            "follow",
             "acp",
             "mcp",
             "listen",

@@ -26,6 +26,9 @@ mod driving;
 mod ear;
 #[path = "agent/emit.rs"]
 mod emit;
+#[cfg(unix)]
+#[path = "agent/follow.rs"]
+mod follow;
 #[cfg(target_os = "linux")]
 #[path = "agent/full_disk.rs"]
 mod full_disk;

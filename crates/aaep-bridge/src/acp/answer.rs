@@ -41,8 +41,8 @@ impl AcpBridge {
             plan.forward = AcpForward::Nothing;
             plan.to_agent.push(cancelled(&message["id"]));
             plan.notice = Some(format!(
-                "{} asked again under a number that is still open in the editor. It was told that nobody answers.",
-                self.agent_name
+                "{} asked again under a number that is still open in {}. It was told that nobody answers.",
+                self.agent_name, self.window
             ));
             return;
         }
@@ -72,14 +72,14 @@ impl AcpBridge {
         let is_tracked = self.permissions.len() < MAX_PERMISSIONS
             && self.late.len() + self.permissions.len() < MAX_LATE_ANSWERS;
         let number = self.next_ask();
-        let name = self.agent_name.clone();
+        let (name, window) = (self.agent_name.clone(), self.window);
         let Some(turn) = self.turn(session) else { return };
         plan.events.extend(turn.end_text());
         let voice = turn.voice.clone();
         let call = params["toolCall"]["toolCallId"].as_str().unwrap_or_default().to_owned();
         let at = turn.call_at(&call).filter(|_| is_tracked);
         let Some(known) = at.and_then(|it| turn.call(it)) else {
-            plan.events.push(voice.waits(&format!("{name} asks in the editor. Answer there.")));
+            plan.events.push(voice.waits(&format!("{name} asks in {window}. Answer there.")));
             return;
         };
         known.merge(&params["toolCall"]);
@@ -93,7 +93,7 @@ impl AcpBridge {
         if asked.is_none() {
             let words = known.question(&folder).unwrap_or_else(|| known.sentence(&folder));
             let words = shortened_to(&words, 1500);
-            let words = format!("{name} asks in the editor: {words} {verdict} Answer there.");
+            let words = format!("{name} asks in {window}: {words} {verdict} Answer there.");
             plan.events.push(voice.waits(&words));
         }
         let permission = OpenPermission {
@@ -118,11 +118,11 @@ impl AcpBridge {
         let Some(id) = found.map(|(id, _)| id.clone()) else { return plan };
         let Some(permission) = self.permissions.remove(&id) else { return plan };
         let Some(option) = permission.options.meant(answer).cloned() else {
-            let session = permission.session.clone();
+            let (session, window) = (permission.session.clone(), self.window);
             self.permissions.insert(id, OpenPermission { ask: None, ..permission });
             if let Some(turn) = self.turn(&session) {
-                let words = "Nobody answered here. The question stays open in the editor.";
-                plan.events.push(turn.voice.waits(words));
+                let words = format!("Nobody answered here. The question stays open in {window}.");
+                plan.events.push(turn.voice.waits(&words));
             }
             return plan;
         };
@@ -149,11 +149,11 @@ impl AcpBridge {
             plan.forward = AcpForward::Nothing;
             return;
         }
+        let window = self.window;
         if let Some(session) = self.elicitations.remove(id) {
             if let Some(turn) = self.turn(&session) {
-                let fields = json!({
-                    "to_state": "thinking", "summary_normal": "It was answered in the editor.",
-                });
+                let words = format!("It was answered in {window}.");
+                let fields = json!({ "to_state": "thinking", "summary_normal": words });
                 plan.events.push(turn.voice.event("state.changed", fields));
             }
             return;
@@ -165,7 +165,7 @@ impl AcpBridge {
         let option = option.and_then(|it| permission.options.find(it)).cloned();
         let is_denied = option.is_none() && outcome["outcome"] != "selected";
         if is_denied {
-            self.tell_denied(&permission, "It was not allowed in the editor.", plan);
+            self.tell_denied(&permission, &format!("It was not allowed in {window}."), plan);
         } else {
             self.tell_decision(&permission, option.as_ref(), AnswerPlace::Editor, plan);
         }
@@ -181,7 +181,7 @@ impl AcpBridge {
     ) {
         let name = option.map(|it| it.name.as_str()).unwrap_or_default();
         let how = match place {
-            AnswerPlace::Editor => format!("In the editor it was answered: “{name}”."),
+            AnswerPlace::Editor => format!("In {} it was answered: “{name}”.", self.window),
             AnswerPlace::Confirmation => String::new(),
             AnswerPlace::Choice => format!("You chose: “{name}”."),
         };
@@ -227,21 +227,11 @@ impl AcpBridge {
     fn tell_denied(&mut self, permission: &OpenPermission, how: &str, plan: &mut AcpPlan) {
         let folder = self.folder(&permission.session);
         let Some(turn) = self.turn(&permission.session) else { return };
-        plan.events.extend(turn.end_text());
-        turn.not_run += 1;
-        let voice = turn.voice.clone();
-        let Some(call) = turn.call_named(&permission.call) else { return };
-        call.decision = CallDecision::Denied;
-        if let Some(tool) = call.told_as.clone() {
-            let words = format!("It was not run. {how}");
-            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
-                "error_message": words.trim() });
-            plan.events.push(voice.event("tool.completed", fields));
-        } else {
-            let how = if how.is_empty() { String::new() } else { format!(" {how}") };
-            let words = format!("Was not run.{how} {}", call.sentence(&folder));
-            plan.events.push(voice.progress(&words));
+        let Some(at) = turn.call_at(&permission.call) else { return };
+        if let Some(call) = turn.call(at) {
+            call.decision = CallDecision::Denied;
         }
+        turn.tell_not_run(at, how, &folder, plan);
     }
 
     /// Takes the questions of a session away from the person; the editor still answers the agent.
@@ -269,6 +259,7 @@ impl AcpBridge {
 
     /// If a call became another than the one that the person is asked about, their answer would not be for it.
     pub(super) fn check_shown(&mut self, session: &str, call: &str, plan: &mut AcpPlan) {
+        let window = self.window;
         let Some(turn) = self.turn(session) else { return };
         let voice = turn.voice.clone();
         let Some(actions) = turn.call_named(call).map(|it| it.actions()) else { return };
@@ -277,8 +268,10 @@ impl AcpBridge {
         };
         for permission in self.permissions.values_mut().filter(is_it) {
             plan.withdrawn.extend(permission.ask.take());
-            let words = "It changed what it asks for, so the question here is closed. Answer in the editor.";
-            plan.events.push(voice.waits(words));
+            let words = format!(
+                "It changed what it asks for, so the question here is closed. Answer in {window}."
+            );
+            plan.events.push(voice.waits(&words));
         }
     }
 
@@ -291,7 +284,7 @@ impl AcpBridge {
     ) {
         let params = &message["params"];
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let name = self.agent_name.clone();
+        let (name, window) = (self.agent_name.clone(), self.window);
         if self.session(&session).is_none_or(|it| it.turn.is_none()) {
             let Some(voice) = self.open_turn(&session, setup.now_ms) else { return };
             plan.events.push(voice.started(&format!("{name} is at work.")));
@@ -300,7 +293,7 @@ impl AcpBridge {
         plan.events.extend(turn.end_text());
         let question = shortened_to(params["message"].as_str().unwrap_or_default(), 1500);
         let words = format!(
-            "{name} has a question, which can only be answered in the editor. It asks: {question}"
+            "{name} has a question, which can only be answered in {window}. It asks: {question}"
         );
         plan.events.push(turn.voice.waits(&words));
         let has_room = self.elicitations.len() < MAX_PERMISSIONS;

@@ -49,6 +49,8 @@ pub(super) struct AcpTurn {
     pub(super) tools: u64,
     pub(super) failed: u64,
     pub(super) not_run: u64,
+    /// Messages of the agent that are not known here.
+    pub(super) unknown: u64,
     changed_files: Vec<String>,
 }
 
@@ -127,6 +129,7 @@ impl AcpTurn {
             tools: 0,
             failed: 0,
             not_run: 0,
+            unknown: 0,
             changed_files: Vec::new(),
         }
     }
@@ -161,6 +164,12 @@ impl AcpTurn {
 
     pub(super) fn call_named(&mut self, id: &str) -> Option<&mut AcpToolCall> {
         self.calls.iter_mut().find(|it| it.id == id)
+    }
+
+    /// The calls that were told to run, and not that they are over.
+    pub(super) fn calls_without_end(&mut self) -> impl Iterator<Item = &mut AcpToolCall> {
+        let is_open = |it: &&mut AcpToolCall| !it.has_ended && !it.is_told_over;
+        self.calls.iter_mut().filter(is_open)
     }
 
     pub(super) fn note_changed(&mut self, path: String) {
@@ -223,6 +232,10 @@ impl AcpTurn {
                 let more = count(rest.len() as u64, "other file");
                 parts.push(format!("changed {one}, {two} and {more}"));
             }
+        }
+        if self.unknown > 0 {
+            let messages = count(self.unknown, "message");
+            parts.push(format!("{messages} of a form that is not known here"));
         }
         let took = duration_words(i64::try_from(self.took_ms(now_ms)).unwrap_or(i64::MAX));
         if parts.is_empty() {

@@ -64,6 +64,8 @@ pub(super) struct AcpToolCall {
     /// What was allowed.
     pub(super) allowed: Option<Vec<AgentAction>>,
     pub(super) has_ended: bool,
+    /// Whether it was told to be over although the agent did not say so.
+    pub(super) is_told_over: bool,
 }
 
 impl AcpToolCall {
@@ -156,16 +158,18 @@ impl AcpToolCall {
         let each = |make: fn(String) -> AgentAction| {
             paths.iter().map(|it| make((*it).to_owned())).collect::<Vec<_>>()
         };
-        let changed = || {
-            let diffs = self.diffs.iter().map(|it| AgentAction::WritePath(it.path.clone()));
-            diffs.collect::<Vec<_>>()
+        let change_of = |path: &str| {
+            let is_deleted = self.diffs.iter().any(|it| it.path == path && it.is_deleted);
+            let path = path.to_owned();
+            if is_deleted { AgentAction::DeletePath(path) } else { AgentAction::WritePath(path) }
         };
+        let changed = || self.diffs.iter().map(|it| change_of(&it.path)).collect::<Vec<_>>();
         let mut actions = match (self.kind.as_str(), self.command()) {
             ("edit", command) if !paths.is_empty() => {
                 // Some editing tools call what they do their command.
                 let command = command.filter(|it| !EDITING_WORDS.contains(&it.as_str()));
                 let shell = command.map(AgentAction::Shell).into_iter();
-                shell.chain(each(AgentAction::WritePath)).collect()
+                shell.chain(paths.iter().map(|it| change_of(it))).collect()
             }
             (_, Some(command)) => [vec![AgentAction::Shell(command)], changed()].concat(),
             ("delete", None) => each(AgentAction::DeletePath),

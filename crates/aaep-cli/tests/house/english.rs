@@ -18,6 +18,7 @@ const WITHOUT_SENTENCES: &[&str] = &[
     "console",
     "doctor",
     "emit",
+    "follow",
     "instruct",
     "kept",
     "keys",
