@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from .address import HubAddress
 from .errors import HubAway, HubRefused
 from .http import HubConnection, JsonObject, refusal_of
+from .output import MAX_PIECE
 
 log = logging.getLogger("aaep")
 
@@ -348,5 +349,5 @@ def _joins(last: JsonObject, event: JsonObject) -> bool:
         and event["output_id"] == last["output_id"]
         and not last["complete"]
         and event.get("language") == last.get("language")
-        and len(last["chunk"]) + len(event["chunk"]) <= 16_000
+        and len(last["chunk"]) + len(event["chunk"]) <= MAX_PIECE
     )

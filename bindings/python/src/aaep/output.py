@@ -6,9 +6,12 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import overload
 
-from .checks import MAX_CHUNK, check_text
+from .checks import check_text
 from .errors import WrongCall
 from .sentences import SentenceCutter
+
+MAX_PIECE = 4_000
+"""The most characters that are sent at once. The hub takes more, and cuts long pieces again for each person."""
 
 Send = Callable[[str, bool], None]
 """Sends a piece of the text, and whether it is the last one."""
@@ -56,8 +59,8 @@ class Output:
                 self._on_close(self)
 
     def _pieces(self, text: str, is_last: bool = False) -> None:
-        while len(text) > MAX_CHUNK:
-            cut = text.rfind(" ", 0, MAX_CHUNK) + 1 or MAX_CHUNK
+        while len(text) > MAX_PIECE:
+            cut = text.rfind(" ", 0, MAX_PIECE) + 1 or MAX_PIECE
             self._send(text[:cut], False)
             self._has_sent = True
             text = text[cut:]

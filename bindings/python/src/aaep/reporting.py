@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .asking import PendingAsk
     from .hub import Hub
 
+ErrorCategory = Literal["transient", "permanent", "requires_user", "unknown"]
+"""Whether trying again helps."""
+
 StateName = Literal["thinking", "calling_tool", "writing_output", "deciding", "handing_off"]
 """What an agent is doing. The kit says most of it by itself."""
 
@@ -186,7 +189,7 @@ class SessionReports:
         """Ends the session well. The `with` block does this for you."""
         self._end("session.completed", {"summary_normal": words, **fields})
 
-    def error(self, words: str, *, recoverable: bool = False, category: str = "internal") -> None:
+    def error(self, words: str, *, recoverable: bool = False, category: ErrorCategory = "permanent") -> None:
         """Ends the session with an error. An exception in the `with` block does this for you."""
         fields = {
             "summary_normal": words[:16384] or "It failed.",

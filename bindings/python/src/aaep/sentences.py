@@ -10,7 +10,7 @@ import re
 import time
 
 # The end of a sentence and the blank after it, the end of a line, or a full stop of a script that has no blanks.
-_END = re.compile(r"""[.!?…؟।]["'”’»)\]]*\s+|\n+|[。！？]["'”’」』）]*""")
+_END = re.compile(r"""[.!?…؟।]["'”’»)\]]*\s+|\n+|[。！？]["'”’」』）]*\s*""")
 _MAY_END = frozenset(".!?…؟।\n。！？")
 LONGEST = 600
 """A sentence of more characters is cut between two words."""

@@ -266,31 +266,28 @@ class Subscriber:
         self.terms: JsonObject = {}
         """What the hub grants, as it said in `subscription.accepted`."""
         if resume is not None:
+            # The stream itself goes on there. If the hub does not know it any more, another one is negotiated.
             self.id, self.last_event_id = resume
-        self._negotiate()
+        else:
+            self._negotiate()
 
-    def _negotiate(self) -> bool:
-        """Asks for a subscription, if possible the one before. Whether it is that one."""
-        before = self.id
+    def _negotiate(self) -> None:
         request = {**self._request, "capabilities": self._capabilities}
-        if before:
-            point = {"subscription_id": before, "last_event_id": self.last_event_id}
-            resume = {key: value for key, value in point.items() if value}
-            request["extensions"] = {"agentvoice": {"resume": resume}}
         with self._lock:
             answer = self._replies.call("POST", "/aaep/v1/subscriptions", json.dumps(request).encode())
         body = answer.json()
         if answer.status != 201 or not isinstance(body.get("subscription_id"), str):
             raise refusal_of(body, answer.status)
-        self.terms, self.id = body, str(body["subscription_id"])
-        return self.id == before
+        self.terms, self.id, self.last_event_id = body, str(body["subscription_id"]), None
 
     def __iter__(self) -> Iterator[News]:
         pause, is_first, must_negotiate = _FIRST_PAUSE, True, False
         while not self._is_over:
             why = "The hub ended the stream."
             try:
-                resumed = self._negotiate() if must_negotiate else True
+                resumed = not must_negotiate
+                if must_negotiate:
+                    self._negotiate()
                 must_negotiate = False
                 for news in self._read():
                     if isinstance(news, Reconnected):
@@ -432,6 +429,8 @@ class Subscriber:
                 stream.sock.shutdown(2)
             except OSError:
                 pass
+        with self._lock:
+            self._replies.close()
 
     def __enter__(self) -> Subscriber:
         return self
