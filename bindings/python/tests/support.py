@@ -20,7 +20,7 @@ from typing import Any
 from aaep import Hub, subscriber
 
 AAEP = os.environ.get("AAEP", "aaep")
-PATIENCE = 30
+PATIENCE = int(os.environ.get("PATIENCE", "30"))
 
 
 def limit_time() -> None:

@@ -1,0 +1,71 @@
+"""LangChain: the gate alone, and with LangChain's own approval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+import aaep
+from aaep.adapters.langchain import LangChain
+
+from .scene import ARGS, CLOSING, NEEDS, PROMPT, TOKENS, Scene
+
+
+class FakeModel(BaseChatModel):
+    """Says the text, calls the tool, and closes."""
+
+    told: Any = None
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *more: Any, **named: Any) -> ChatResult:
+        raise NotImplementedError
+
+    def _stream(self, messages: list[BaseMessage], *more: Any, **named: Any) -> Iterator[ChatGenerationChunk]:
+        results = [it for it in messages if isinstance(it, ToolMessage)]
+        self.told.extend(str(it.content) for it in results)
+        for token in CLOSING if results else TOKENS:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=token))
+        if not results:
+            call = {"name": "delete_folder", "args": ARGS, "id": "toolu_1"}
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=[call]))
+
+
+class Gate(Scene):
+    async def play(self, session: aaep.AsyncSession) -> None:
+        people = LangChain(session, NEEDS)
+        agent = create_agent(FakeModel(told=self.told), [self.tool()], middleware=[people.middleware])
+        await people.run(agent, {"messages": [{"role": "user", "content": PROMPT}]})
+
+    def tool(self) -> Any:
+        @tool
+        def delete_folder(path: str) -> str:
+            """Delete a folder."""
+            return self.delete(path)
+
+        return delete_folder
+
+
+class OwnApproval(Gate):
+    async def play(self, session: aaep.AsyncSession) -> None:
+        people = LangChain(session, NEEDS)
+        human = HumanInTheLoopMiddleware(interrupt_on={"delete_folder": {"allowed_decisions": ["approve", "reject"]}})
+        agent = create_agent(FakeModel(told=self.told), [self.tool()], middleware=[human, people.middleware],
+                             checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "1"}}
+        await people.run(agent, {"messages": [{"role": "user", "content": PROMPT}]}, config)
+
+
