@@ -23,6 +23,9 @@ class Scene(unittest.TestCase):
 
     hub: RealHub
     person: Person
+    tool_name = "delete_folder"
+    denied: str | None = None
+    """What the model is told where the framework has words of its own."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -97,7 +100,7 @@ class Scene(unittest.TestCase):
         names = self.names(heard)
         self.assertEqual(names.count("tool.invoked"), 1)
         invoked = next(event for event in heard if event["type"].endswith("tool.invoked"))
-        self.assertEqual(invoked["extensions"]["agentvoice"]["action_digest"], aaep.action_digest("delete_folder", ARGS))
+        self.assertEqual(invoked["extensions"]["agentvoice"]["action_digest"], aaep.action_digest(self.tool_name, ARGS))
         completed = next(event for event in heard if event["type"].endswith("tool.completed"))
         self.assertEqual(completed["status"], "success")
         self.assertIn("deleted /build", " ".join(self.told))
@@ -107,7 +110,7 @@ class Scene(unittest.TestCase):
         self.person.will(False)
         heard = self.run_scene()
         self.assertEqual(self.ran, [])
-        self.assertIn("The person said no.", " ".join(self.told))
+        self.assertIn(self.denied or "The person said no.", " ".join(self.told))
         self.assertNotIn("tool.invoked", self.names(heard))
         self.assertEqual(self.names(heard)[-1], "session.completed")
 
@@ -115,7 +118,7 @@ class Scene(unittest.TestCase):
         self.person.line.renegotiate({"supports_confirmation_reply": False})
         heard = self.run_scene()
         self.assertEqual(self.ran, [])
-        self.assertIn("not done", " ".join(self.told))
+        self.assertIn(self.denied or "not done", " ".join(self.told))
         self.assertNotIn("tool.invoked", self.names(heard))
 
     def test_a_tool_that_fails_is_heard_to_fail(self) -> None:

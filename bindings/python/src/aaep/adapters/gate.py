@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ..asks import for_tool
 from ..consent import Consents, NeedsConsent, bind
-from ..digest import action_digest
+from ..digest import action_digest, canonical
 from ..errors import NotAccepted, WrongCall
 from ..outcome import Outcome
 from ..session import AsyncSession
@@ -28,6 +28,14 @@ def read_args(args: object) -> dict[str, Any]:
     if not isinstance(args, Mapping):
         raise WrongCall("The arguments of the tool are not an object, so it was not run.")
     return dict(cast("Mapping[str, Any]", args))
+
+
+def same_json(value: object, stated: object) -> bool:
+    """Whether a value is the one that was stated, as far as it is JSON at all."""
+    try:
+        return canonical(value) == canonical(stated)
+    except WrongCall:
+        return True
 
 
 class Gate:

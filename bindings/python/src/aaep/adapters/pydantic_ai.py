@@ -11,6 +11,7 @@ not they are named here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import DeferredToolResults, ToolDenied
@@ -18,10 +19,11 @@ from pydantic_ai.capabilities import Hooks
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, TextPart, TextPartDelta
 
 from ..consent import Consents
-from ..errors import NotAccepted, WrongCall
+from ..errors import ArgumentsChanged, NotAccepted, WrongCall
+from ..outcome import Outcome
 from ..output import Output
 from ..session import AsyncSession
-from .gate import Gate, denial
+from .gate import Gate, denial, same_json
 
 
 class PydanticAI:
@@ -37,10 +39,7 @@ class PydanticAI:
 
     async def _prepare(self, ctx: Any, tool_defs: list[Any]) -> list[Any]:
         """Makes Pydantic AI itself defer the tools that need consent, so that a denial is its own."""
-        from dataclasses import replace
-
-        deferred = [it if self.gate.needs(it.name) is None else replace(it, kind="unapproved") for it in tool_defs]
-        return deferred
+        return [it if self.gate.needs(it.name) is None else replace(it, kind="unapproved") for it in tool_defs]
 
     async def _decide(self, ctx: Any, *, requests: Any) -> DeferredToolResults | None:
         approvals: dict[str, Any] = {}
@@ -55,8 +54,10 @@ class PydanticAI:
 
     async def _execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
         async with self.gate.run(call.tool_name, call.args) as tool:
-            # The validated arguments may be richer types; those of the call are what was consented to.
-            del tool
+            # Validation may make richer types of the arguments, and fill in defaults, but nothing may differ.
+            for name, value in args.items():
+                if name in tool.args and not same_json(value, tool.args[name]):
+                    raise ArgumentsChanged(Outcome("refused", "kit"), f"The argument {name} changed. It was not run.")
             return await handler(args)
 
     def _event(self, ctx: Any, event: Any) -> None:
