@@ -169,7 +169,7 @@ class Trouble(unittest.TestCase):
                 consent = it.confirm("Delete.", consequence="Gone.", irreversible=True)
                 self.assertTrue(consent)
                 hub.kill()
-                import aaep.tool as tools
+                from aaep import tools
 
                 before, tools.ANNOUNCE_SECONDS = tools.ANNOUNCE_SECONDS, 0.2
                 try:

@@ -34,7 +34,7 @@ from .instructions import Accepts, Cancel, Instruction, Prompt, Steer
 from .outcome import Outcome, OutcomeName
 from .output import Output
 from .session import AsyncSession, Awaited, Session, current_session
-from .tool import Tool
+from .tools import Tool
 
 __all__ = [
     "AaepError",

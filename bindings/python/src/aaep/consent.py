@@ -10,7 +10,7 @@ from typing import Any, Literal
 from .digest import action_digest, canonical
 from .errors import ArgumentsChanged, WrongCall
 from .outcome import Outcome
-from .tool import tool_name
+from .tools import tool_name
 
 Risk = Literal["low", "medium", "high"]
 """How much harm an action could do."""

@@ -6,7 +6,6 @@ import asyncio
 import atexit
 import logging
 import threading
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextvars import Token
 from types import TracebackType
@@ -81,7 +80,8 @@ class Hub:
         self._lock = threading.Lock()
         known = read_accepts(accepts)
         self._inbox = Inbox(self.address, secret, agent, known, self._instruct) if known else None
-        _close_at_exit(self)
+        # Not the hub itself: what was reported is sent also if nobody holds the hub any more.
+        atexit.register(self.outbox.close, CLOSE_SECONDS)
 
     def session(
         self,
@@ -130,6 +130,7 @@ class Hub:
         if self._inbox is not None:
             self._inbox.close()
         is_sent = self.outbox.close(seconds)
+        atexit.unregister(self.outbox.close)
         if not is_sent:
             log.warning("%s reports were not sent, because the hub is away.", self.outbox.waiting)
         return is_sent
@@ -276,14 +277,3 @@ class _Opening:
         if self._task is not None and not self._has_cancelled:
             self._has_cancelled = True
             self._task.cancel()
-
-
-def _close_at_exit(hub: Hub) -> None:
-    known = weakref.ref(hub)
-
-    def close() -> None:
-        it = known()
-        if it is not None:
-            it.close()
-
-    atexit.register(close)

@@ -14,7 +14,7 @@ from .ids import fresh_id
 from .messages import Event
 from .outcome import Outcome
 from .output import Output, through, whole
-from .tool import Tool, args_summary
+from .tools import Tool, args_summary
 
 if TYPE_CHECKING:
     from .asking import PendingAsk

@@ -24,7 +24,7 @@ from .consent import NeedsConsent, Risk, bind
 from .errors import CancelledByPerson, NoAnswer
 from .outcome import Outcome
 from .reporting import SessionReports
-from .tool import Tool, tool_name
+from .tools import Tool, tool_name
 
 T = TypeVar("T")
 _current: contextvars.ContextVar[AskingSession | None] = contextvars.ContextVar("aaep_session", default=None)

@@ -74,3 +74,6 @@ class Elicitation(WithHub):
         self.assertEqual(self.elicit(Nothing)[0], "cancel")
 
 
+
+
+del WithHub

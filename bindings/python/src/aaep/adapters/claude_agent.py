@@ -30,7 +30,7 @@ from claude_agent_sdk import (
 from ..consent import Consents
 from ..errors import NotAccepted, WrongCall
 from ..session import AsyncSession
-from ..tool import Tool
+from ..tools import Tool
 from .gate import Gate, denial
 
 

@@ -13,7 +13,7 @@ from ..digest import action_digest, canonical
 from ..errors import NotAccepted, WrongCall
 from ..outcome import Outcome
 from ..session import AsyncSession
-from ..tool import Tool, tool_name
+from ..tools import Tool, tool_name
 
 
 def read_args(args: object) -> dict[str, Any]:

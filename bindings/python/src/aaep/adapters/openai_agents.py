@@ -23,7 +23,7 @@ from ..consent import Consents
 from ..errors import AaepError, NotAccepted, WrongCall
 from ..outcome import Outcome
 from ..session import AsyncSession
-from ..tool import Tool
+from ..tools import Tool
 from .gate import Gate, denial
 
 
