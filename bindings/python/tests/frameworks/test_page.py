@@ -22,6 +22,8 @@ OPENAI = (
 SERVER = (
     "from tests.frameworks.fake_anthropic import fake_anthropic\n"
     "served = fake_anthropic([], TOOL_NAME)\nurl = served.__enter__()\n"
+    # Its thread must end before the interpreter does.
+    "import atexit\natexit.register(served.__exit__, None, None, None)\n"
 )
 ANTHROPIC = (
     "TOOL_NAME = 'delete_folder'\n" + SERVER + "from anthropic import AsyncAnthropic, beta_async_tool\n"
