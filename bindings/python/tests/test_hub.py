@@ -305,6 +305,31 @@ class Instructions(WithHub):
             asyncio.run(outside(with_ask))
             self.assertEqual(self.person.hears("session.cancelled")["cancelled_by"], "user")
 
+    def test_a_block_that_swallows_the_cancel_raises_it_at_its_end(self) -> None:
+        """Some frameworks turn every exception of a tool into words for the model, and go on."""
+        agent = self.agent("swallower", accepts=["cancel"])
+        self.assertTrue(agent.ready(PATIENCE))
+
+        async def run() -> None:
+            async with agent.session("Works long.") as it:
+                threading.Thread(target=self.cancel_the_next_ask, daemon=True).start()
+                try:
+                    await it.confirm("Delete.", consequence="Gone.")
+                except BaseException:
+                    pass
+
+        with self.assertRaises(aaep.CancelledByPerson):
+            asyncio.run(run())
+        with self.assertRaises(aaep.CancelledByPerson), agent.session("Works long.") as it:
+            threading.Thread(target=self.cancel_the_next_ask, daemon=True).start()
+            try:
+                it.confirm("Delete.", consequence="Gone.")
+            except aaep.CancelledByPerson:
+                pass
+
+    def cancel_the_next_ask(self) -> None:
+        self.person.line.cancel(str(self.person.next_ask().event["session_id"]))
+
     def test_an_agent_that_accepts_nothing_says_so(self) -> None:
         with self.assertRaises(aaep.WrongCall):
             next(self.agent().instructions())

@@ -182,10 +182,11 @@ class Hub:
                 session._steers.append(instruction.text)  # pyright: ignore[reportPrivateUsage]
         if isinstance(instruction, Cancel):
             session._is_cancelled.set()  # pyright: ignore[reportPrivateUsage]
-            for ask in list(session._asks):  # pyright: ignore[reportPrivateUsage]
-                self.asker.withdraw(ask)
+            # First the block, so that it is interrupted and not answered: a framework may swallow the answer.
             if opening is not None:
                 opening.cancel()
+            for ask in list(session._asks):  # pyright: ignore[reportPrivateUsage]
+                self.asker.withdraw(ask)
 
     def remember(self, session: SessionReports, opening: _Opening) -> None:
         """Knows a session, so that instructions find it."""
@@ -241,6 +242,7 @@ class _Opening:
         self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._close(error)
+        self._tell_cancelled(error)
 
     async def __aenter__(self) -> AsyncSession:
         session = AsyncSession(self._hub, self._session_id)
@@ -255,6 +257,7 @@ class _Opening:
         task, self._task = self._task, None
         self._close(error)
         if not self._has_cancelled or task is None:
+            self._tell_cancelled(error)
             return
         if not isinstance(error, asyncio.CancelledError):
             # The block ended before the cancel reached it. It must not hit what comes after.
@@ -267,6 +270,12 @@ class _Opening:
             uncancel()
         if isinstance(error, asyncio.CancelledError):
             raise CancelledByPerson from error
+        self._tell_cancelled(error)
+
+    def _tell_cancelled(self, error: BaseException | None) -> None:
+        """A block that ended without noticing the cancel raises it at its end: people hear that it was stopped."""
+        if error is None and self._session is not None and self._session.was_told_cancelled:
+            raise CancelledByPerson
 
     def cancel(self) -> None:
         """Interrupts the block, because the person wants it to stop. Only an async block can be interrupted."""

@@ -40,8 +40,13 @@ _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 class _Waiting:
     number: int
     event: JsonObject
-    size: int
+    line: bytes
     answer: Future[HubRefused | None] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.line)
 
 
 @dataclass
@@ -107,10 +112,10 @@ class Outbox:
 
         `answer` gets what the hub said: nothing if it took the event.
         """
-        size = len(json.dumps(event, ensure_ascii=False).encode())
+        line = _line(event)
         with self._lock:
             lane = self._lanes.setdefault(session, _Lane())
-            is_full = self._events >= self._max_events or self._bytes + size > self._max_bytes
+            is_full = self._events >= self._max_events or self._bytes + len(line) > self._max_bytes
             if self._is_closed or (is_full and not always):
                 self._left_out += 1
                 lane.left_out += 1
@@ -119,7 +124,7 @@ class Outbox:
                 return False
             if lane.left_out and not is_full and event["type"] != "aaep:agent.session.started":
                 self._tell_left_out(lane, event)
-            self._put(lane, event, size, answer)
+            self._put(lane, _Waiting(0, event, line, answer))
             self._start()
             self._lock.notify_all()
             return True
@@ -135,22 +140,23 @@ class Outbox:
             "progress": {"description": words},
             "summary_normal": words,
         }
-        self._put(lane, told, len(words) + 400)
+        self._put(lane, _Waiting(0, told, _line(told)))
 
-    def _put(
-        self, lane: _Lane, event: JsonObject, size: int, answer: Future[HubRefused | None] | None = None
-    ) -> None:
+    def _put(self, lane: _Lane, item: _Waiting) -> None:
         last = lane.waiting[-1] if lane.waiting else None
         self._number += 1
-        if last is not None and last.number > lane.marked and _joins(last.event, event):
+        item.number = self._number
+        self._bytes += item.size
+        if last is not None and last.number > lane.marked and _joins(last.event, item.event):
             # Waiting pieces of one text become one piece, so that the hub catches up faster.
-            last.event = {**event, "event_id": last.event["event_id"], "chunk": last.event["chunk"] + event["chunk"]}
-            last.number = self._number
-            last.size += size
+            joined = {**item.event, "event_id": last.event["event_id"]}
+            joined["chunk"] = last.event["chunk"] + item.event["chunk"]
+            self._bytes -= last.size + item.size
+            last.number, last.event, last.line = item.number, joined, _line(joined)
+            self._bytes += last.size
         else:
-            lane.waiting.append(_Waiting(self._number, event, size, answer))
+            lane.waiting.append(item)
             self._events += 1
-        self._bytes += size
 
     def mark(self, session: str) -> int:
         """A number that `is_sent` understands: everything of this session until now, which goes first from now on."""
@@ -215,7 +221,7 @@ class Outbox:
                 self._connection.close()
                 return
             try:
-                answers, wait = self._send([item.event for _, item in batch])
+                answers, wait = self._send([item.line for _, item in batch])
             except Exception:  # The thread must outlive whatever happens, or nothing is ever sent again.
                 log.exception("Sending reports failed.")
                 answers, wait = None, _LONGEST_PAUSE
@@ -282,11 +288,10 @@ class Outbox:
             self._drop_if_done(session, lane)
         self._lock.notify_all()
 
-    def _send(self, events: list[JsonObject]) -> tuple[list[JsonObject] | None, float]:
+    def _send(self, lines: list[bytes]) -> tuple[list[JsonObject] | None, float]:
         """The answers to these events; or none, and how long to wait."""
-        lines = "\n".join(json.dumps(event, ensure_ascii=False) for event in events) + "\n"
         try:
-            answer = self._connection.call("POST", "/aaep/v1/publish", lines.encode(), "application/x-ndjson")
+            answer = self._connection.call("POST", "/aaep/v1/publish", b"".join(lines), "application/x-ndjson")
         except HubAway as error:
             if not self._is_away:
                 log.warning("%s Reports wait here until it is back.", error)
@@ -297,13 +302,13 @@ class Outbox:
             self._is_away = False
         if answer.status in (200, 409):
             answers = answer.lines()
-            if len(answers) == len(events):
+            if len(answers) == len(lines):
                 return answers, 0.0
         elif answer.status in _PASSING_STATUS:
             return None, answer.retry_after or 0.0
         refused = answer.refusal()
         body = {"error": refused.code, "message": str(refused)}
-        return [body] * len(events), 0.0
+        return [body] * len(lines), 0.0
 
     def _settle(self, batch: list[tuple[str, _Waiting]], answers: list[JsonObject]) -> None:
         refused: list[tuple[JsonObject, HubRefused]] = []
@@ -334,6 +339,10 @@ class Outbox:
             self._land(batch)
         for event, error in refused:
             self._on_refused(event, error)
+
+
+def _line(event: JsonObject) -> bytes:
+    return json.dumps(event, ensure_ascii=False).encode() + b"\n"
 
 
 def _resolve(answer: Future[HubRefused | None] | None, error: HubRefused | None) -> None:

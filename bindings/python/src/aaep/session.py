@@ -111,11 +111,15 @@ class AskingSession(SessionReports):
     async def _answer_async(self, fields: dict[str, Any]) -> Answer:
         return answer_of(self, fields, await self._wait_async("awaiting.clarification", fields, _seconds(fields)))
 
+    was_told_cancelled = False
+    """Whether the end of the session says that the person cancelled it."""
+
     def _close(self, error: BaseException | None) -> None:
         """Ends the session as its block ended."""
         if self.has_ended:
             return
         if self.is_cancelled or isinstance(error, CancelledByPerson):
+            self.was_told_cancelled = True
             self.cancelled("You stopped it.", by="user")
         elif isinstance(error, (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)):
             self.cancelled("It was stopped.", by="producer")

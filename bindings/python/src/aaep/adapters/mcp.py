@@ -41,7 +41,9 @@ class Mcp:
             if not fields:
                 await self._confirm(params.message, must_accept=True)
                 return ElicitResult(action="accept", content={})
-            content = {name: await self._ask(params.message, name, it) for name, it in fields.items()}
+            content: dict[str, Any] = {}
+            for name, it in fields.items():
+                content[name] = await self._ask(params.message, name, it)
         except _Declined:
             return ElicitResult(action="decline")
         except (NoAnswer, WrongCall):
