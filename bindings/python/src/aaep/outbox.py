@@ -31,6 +31,8 @@ MAX_WAITING_BYTES = 8 * 1024 * 1024
 _EVENTS_AT_ONCE = 128
 _BYTES_AT_ONCE = 512 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_REST_SECONDS = 0.05
+"""What comes so soon after a request waits for the next one, unless somebody waits for it."""
 # The hub may take these later; everything else that it refuses stays refused.
 _PASSING = frozenset({"too_many", "over_share", "rate_limit", "too_fast"})
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -81,7 +83,10 @@ class Outbox:
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._lanes: OrderedDict[str, _Lane] = OrderedDict()
-        self._lock = threading.Condition()
+        lock = threading.RLock()
+        self._lock = threading.Condition(lock)
+        self._hurry = threading.Condition(lock)
+        self._is_hurried = False
         self._events = 0
         self._bytes = 0
         self._number = 0
@@ -107,6 +112,7 @@ class Outbox:
         event: JsonObject,
         always: bool = False,
         answer: Future[HubRefused | None] | None = None,
+        must_hurry: bool = False,
     ) -> bool:
         """Takes an event, unless there is no room. Events that end something always have room.
 
@@ -127,6 +133,8 @@ class Outbox:
             self._put(lane, _Waiting(0, event, line, answer))
             self._start()
             self._lock.notify_all()
+            if must_hurry:
+                self._hurry_up()
             return True
 
     def _tell_left_out(self, lane: _Lane, event: JsonObject) -> None:
@@ -165,7 +173,7 @@ class Outbox:
             if lane is not None:
                 lane.is_urgent = True
                 lane.marked = self._number
-                self._lock.notify_all()
+                self._hurry_up()
             return self._number
 
     def is_sent(self, session: str, mark: int) -> bool:
@@ -194,6 +202,7 @@ class Outbox:
         until = time.monotonic() + seconds
         with self._lock:
             while self._events or self._in_flight:
+                self._hurry_up()
                 left = until - time.monotonic()
                 if left <= 0:
                     return False
@@ -205,8 +214,18 @@ class Outbox:
         is_sent = self._thread is None or self.flush(seconds)
         with self._lock:
             self._is_closed = True
-            self._lock.notify_all()
+            self._hurry_up()
         return is_sent
+
+    def _hurry_up(self) -> None:
+        """Somebody waits for what is here. Needs the lock."""
+        self._is_hurried = True
+        self._hurry.notify_all()
+        self._lock.notify_all()
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._hurry.wait_for(lambda: self._is_hurried, _REST_SECONDS)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -234,6 +253,7 @@ class Outbox:
                 continue
             pause = _FIRST_PAUSE
             self._settle(batch, answers)
+            self._rest()
 
     def _sleep(self, seconds: float) -> None:
         with self._lock:
@@ -269,6 +289,7 @@ class Outbox:
             self._events -= len(batch)
             self._bytes -= size
             self._in_flight = len(batch)
+            self._is_hurried = self._events > 0 and self._is_hurried
             return batch
 
     def _put_back(self, batch: list[tuple[str, _Waiting]]) -> None:

@@ -265,6 +265,7 @@ class SessionReports:
         always: bool = False,
         is_checked: bool = False,
         answer: Future[HubRefused | None] | None = None,
+        must_hurry: bool = False,
     ) -> bool:
         if not is_checked:
             needed = {"position": 0} if name == "output.streaming" else {}
@@ -277,7 +278,8 @@ class SessionReports:
                 self._check_open()
             if self._is_silent:
                 return False
-            return self._hub.outbox.add(self.id, self._hub.event(name, self.id, fields), always, answer)
+            event = self._hub.event(name, self.id, fields)
+            return self._hub.outbox.add(self.id, event, always, answer, must_hurry)
 
     def _enter(self, state: str) -> None:
         with self._lock:
@@ -298,7 +300,8 @@ class SessionReports:
         """Announces a tool. `Tool` does this for you."""
         self.flush()
         self._enter("calling_tool")
-        return self._report("tool.invoked", fields, always=must_come and not self._has_ended, answer=answer)
+        always = must_come and not self._has_ended
+        return self._report("tool.invoked", fields, always=always, answer=answer, must_hurry=must_come)
 
     def report_tool_end(self, fields: dict[str, Any]) -> None:
         """Says how a tool ended. `Tool` does this for you."""
