@@ -17,10 +17,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from aaep import Hub, subscriber
+from aaep import Hub, sentences, subscriber
 
 AAEP = os.environ.get("AAEP", "aaep")
 PATIENCE = int(os.environ.get("PATIENCE", "30"))
+# On a busy machine a token may take seconds, and then the kit rightly sends half a sentence.
+sentences.PATIENCE_SECONDS = 2.0 * PATIENCE
 
 
 def limit_time() -> None:

@@ -177,7 +177,8 @@ class Sentences(unittest.TestCase):
         cutter = SentenceCutter()
         found = [it for it in (cutter.add("word ") for _ in range(500)) if it]
         self.assertTrue(found and all(len(it) <= 620 for it in found))
-        with mock.patch("aaep.sentences.time.monotonic", side_effect=[0.0, 3.0]):
+        late = mock.patch("aaep.sentences.time.monotonic", side_effect=[0.0, 3.0])
+        with late, mock.patch("aaep.sentences.PATIENCE_SECONDS", 2.0):
             cutter = SentenceCutter()
             self.assertEqual(cutter.add("no end "), "")
             self.assertEqual(cutter.add("yet "), "no end yet ")
