@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -113,6 +114,10 @@ class Person:
         self.news: queue.Queue[subscriber.News] = queue.Queue()
         self.heard: list[dict[str, Any]] = []
         threading.Thread(target=self._listen, daemon=True).start()
+        # What happens before the stream is there is told as a summary.
+        until = time.monotonic() + PATIENCE
+        while not self.line.is_connected and time.monotonic() < until:
+            time.sleep(0.002)
 
     def _listen(self) -> None:
         for news in self.line:

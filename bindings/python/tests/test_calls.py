@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
@@ -123,6 +124,18 @@ class Outcomes(unittest.TestCase):
 
         with self.assertRaises(TypeError):
             bool(aaep.Awaited(never))
+
+    def test_awaited_twice_asks_once(self) -> None:
+        async def once() -> int:
+            return 1
+
+        async def run() -> None:
+            it = aaep.Awaited(once)
+            self.assertEqual(await it, 1)
+            with self.assertRaises(RuntimeError):
+                await it
+
+        asyncio.run(run())
 
 
 class Digests(unittest.TestCase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import unittest
@@ -87,6 +88,8 @@ class Reports(WithHub):
             it.tool("left", "Left open.").begin()
             raise ZeroDivisionError("division by zero")
         self.assertIn("division by zero", self.person.hears("session.errored")["summary_normal"])
+        left = [event for event in self.person.heard if event["type"].endswith("tool.completed")]
+        self.assertEqual([event["error_message"] for event in left], ["The session ended before it was done."])
         with self.assertRaises(KeyboardInterrupt), agent.session("Is stopped."):
             raise KeyboardInterrupt
         self.assertEqual(self.person.hears("session.cancelled")["cancelled_by"], "producer")
@@ -97,6 +100,30 @@ class Reports(WithHub):
             it.say(text)
         self.person.hears("session.completed")
         self.assertEqual("".join(event["chunk"] for event in self.person.heard if "chunk" in event), text)
+
+    def test_tools_at_the_same_time_each_end_and_the_state_follows_the_last(self) -> None:
+        with self.agent().session("Works.") as it:
+            first, second = it.tool("first").begin(), it.tool("second").begin()
+            first.end()
+            second.end()
+        self.person.hears("session.completed")
+        states = [event["to_state"] for event in self.person.heard if event["type"].endswith("state.changed")]
+        self.assertEqual(states, ["thinking", "calling_tool", "thinking"])
+
+    def test_a_session_that_ends_while_another_thread_writes_does_not_hang(self) -> None:
+        for _ in range(30):
+            with self.agent().session("Writes.") as it:
+                output = it.output()
+
+                def write() -> None:
+                    with contextlib.suppress(aaep.WrongCall):
+                        while True:
+                            output.write("A sentence. ")
+
+                writer = threading.Thread(target=write, daemon=True)
+                writer.start()
+            writer.join(PATIENCE)
+            self.assertFalse(writer.is_alive())
 
     def test_the_local_socket_is_found_and_works(self) -> None:
         agent = aaep.Hub("by-socket", address=f"unix:{self.hub.socket}")
@@ -231,6 +258,18 @@ class Asking(WithHub):
             news = self.person.news.get(timeout=PATIENCE)
             if isinstance(news, subscriber.AskEnded):
                 return news
+
+    def test_a_hub_that_is_closed_ends_every_question(self) -> None:
+        agent = self.agent()
+        found: list[aaep.Outcome] = []
+        opening = agent.session("Asks.")
+        it = opening.__enter__()
+        asking = threading.Thread(target=lambda: found.append(it.confirm("Delete.", consequence="Gone.")), daemon=True)
+        asking.start()
+        self.person.next_ask()
+        agent.close()
+        asking.join(PATIENCE)
+        self.assertEqual([outcome.name for outcome in found], ["unreachable"])
 
     def test_many_wait_at_once_and_each_gets_its_own_answer(self) -> None:
         """More than the threads that wait, so that they have to take turns."""

@@ -204,7 +204,7 @@ class Liars(unittest.TestCase):
     def setUp(self) -> None:
         limit_time()
 
-    def ask(self, answer: Any) -> aaep.Outcome:
+    def ask(self, answer: Any, timeout: int = 1) -> aaep.Outcome:
         def serve(method: str, path: str, body: bytes) -> tuple[int, Any]:
             if path.startswith("/aaep/v1/asks"):
                 return answer(method, path, json.loads(body) if body else {})
@@ -213,9 +213,25 @@ class Liars(unittest.TestCase):
         with false_hub(serve) as url:
             agent = aaep.Hub("tidy", address=url, away_seconds=0.3)
             with agent.session("Asks.") as it:
-                outcome = it.confirm("Delete.", consequence="Gone.", irreversible=True, timeout=1)
+                outcome = it.confirm("Delete.", consequence="Gone.", irreversible=True, timeout=timeout)
             agent.close(0.2)
             return outcome
+
+    def test_a_question_that_the_hub_forgot_is_sent_again_and_is_the_same(self) -> None:
+        ids: list[str] = []
+
+        def answer(method: str, path: str, body: JsonObject) -> Any:
+            if method == "GET":
+                return 404, {"error": "no_such_ask", "message": "There is no such question."}
+            if method == "POST":
+                ids.append(body["event_id"])
+            state = {"event_id": ids[-1], "reply_token": "rpl_1"}
+            if len(ids) < 3:
+                return 202, {**state, "status": "open"}
+            return 200, {**state, "status": "settled", "outcome": "accept", "decided_by": "reply"}
+
+        self.assertTrue(self.ask(answer, timeout=20))
+        self.assertEqual((len(ids), len(set(ids))), (3, 1))
 
     def test_an_accept_that_is_not_quite_one_is_none(self) -> None:
         good = {"status": "settled", "reply_token": "rpl_1", "outcome": "accept", "decided_by": "reply"}

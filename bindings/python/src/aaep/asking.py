@@ -83,6 +83,7 @@ class Asker:
         self._lock = threading.Condition()
         self._queue: list[tuple[float, int, PendingAsk]] = []
         self._order = itertools.count()
+        self._asked: dict[int, PendingAsk] = {}
         self._open = 0
         self._held = 0
         self._idle = 0
@@ -99,6 +100,8 @@ class Asker:
                 ask.settle(Settlement("unreachable", "kit"))
                 return ask
             self._open += 1
+            self._asked[id(ask)] = ask
+            ask.result.add_done_callback(lambda _: self._asked.pop(id(ask), None))
             self._push(ask, now)
         return ask
 
@@ -116,9 +119,10 @@ class Asker:
         """Ends the threads. What is still asked ends without consent."""
         with self._lock:
             self._is_closed = True
-            for _, _, ask in self._queue:
-                ask.settle(Settlement("unreachable", "kit"))
+            asked = list(self._asked.values())
             self._lock.notify_all()
+        for ask in asked:
+            ask.settle(Settlement("unreachable", "kit"))
 
     def _push(self, ask: PendingAsk, at: float) -> None:
         heapq.heappush(self._queue, (at, next(self._order), ask))

@@ -39,6 +39,7 @@ class SessionReports:
         self._lock = threading.RLock()
         self._is_started = False
         self._has_ended = False
+        self._is_ending = False
         self._is_silent = False
         self._is_cancelled = threading.Event()
         self._state = "idle"
@@ -234,23 +235,26 @@ class SessionReports:
 
     def _end(self, name: str, fields: dict[str, Any]) -> None:
         with self._lock:
-            if self._has_ended:
+            if self._has_ended or self._is_ending:
                 raise SessionEnded("This session has ended. Begin another one with hub.session().")
-            table = f"agent.{name}"
-            check_event(table, fields)
-            for tool in list(self._tools):
-                tool.fail("The session ended before it was done.")
-                tool.end()
-            for output in list(self._outputs):
-                output.close()
-            for ask in list(self._asks):
-                self._hub.asker.withdraw(ask)
+            check_event(f"agent.{name}", fields)
+            self._is_ending = True
+            tools, outputs, asks = list(self._tools), list(self._outputs), list(self._asks)
+        # Not under the lock: another thread may be writing, and needs the lock to send what it writes.
+        for tool in tools:
+            tool.fail("The session ended before it was done.")
+            tool.end()
+        for output in outputs:
+            output.close()
+        for ask in asks:
+            self._hub.asker.withdraw(ask)
+        with self._lock:
             self._report(name, fields, always=True, is_checked=True)
             self._has_ended = True
         self._hub.forget_session(self)
 
     def _check_open(self) -> None:
-        if self._has_ended:
+        if self._has_ended or self._is_ending:
             raise SessionEnded("This session has ended, so nothing may follow. Begin another one with hub.session().")
         if not self._is_started:
             raise WrongCall("This session has not begun. Write: with hub.session(...) as session.")
@@ -284,7 +288,8 @@ class SessionReports:
     def _enter(self, state: str) -> None:
         with self._lock:
             is_busy = state != "calling_tool" and bool(self._tools)
-            if self._state == state or is_busy or self._has_ended or self._is_cancelled.is_set():
+            is_over = self._has_ended or self._is_ending or self._is_cancelled.is_set()
+            if self._state == state or is_busy or is_over:
                 return
             self._state = state
             self._report("state.changed", {"to_state": state}, is_checked=True)
@@ -296,10 +301,15 @@ class SessionReports:
         for output in outputs:
             output.flush()
 
-    def report_tool(self, fields: dict[str, Any], must_come: bool, answer: Future[HubRefused | None]) -> bool:
+    def report_tool(
+        self, tool: Tool, fields: dict[str, Any], must_come: bool, answer: Future[HubRefused | None]
+    ) -> bool:
         """Announces a tool. `Tool` does this for you."""
         self.flush()
         self._enter("calling_tool")
+        with self._lock:
+            self._check_open()
+            self._tools.append(tool)
         always = must_come and not self._has_ended
         return self._report("tool.invoked", fields, always=always, answer=answer, must_hurry=must_come)
 

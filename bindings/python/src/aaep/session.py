@@ -39,10 +39,13 @@ class Awaited(Generic[T], Awaitable[T]):
     """Something to await. It is never true or false by itself, so that a forgotten `await` is no consent."""
 
     def __init__(self, run: Callable[[], Awaitable[T]]) -> None:
-        self._run = run
+        self._run: Callable[[], Awaitable[T]] | None = run
 
     def __await__(self) -> Generator[Any, None, T]:
-        return self._run().__await__()
+        run, self._run = self._run, None
+        if run is None:
+            raise RuntimeError("This was awaited before, and nobody is asked twice. Keep the answer.")
+        return run().__await__()
 
     def __bool__(self) -> NoReturn:
         raise TypeError("This is not an answer yet. Write: await session.confirm(...), await session.ask(...)")

@@ -77,7 +77,7 @@ class Tool:
         answer: Future[HubRefused | None] = Future()
         if self._consent is not None and not self._consent.use():
             raise NotAccepted(self._consent, "This consent was used already, and it is for one action. Ask again.")
-        self._is_told = self._session.report_tool(self._invoked, self._consent is not None, answer)
+        self._is_told = self._session.report_tool(self, self._invoked, self._consent is not None, answer)
         if not self._is_told and self._consent is not None:
             self._over(None)
             raise NotAccepted(self._consent, "The hub is away, and too much waits for it. The tool was not run.")
