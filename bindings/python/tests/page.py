@@ -12,12 +12,13 @@ from pathlib import Path
 from .support import PATIENCE, Person, RealHub
 
 PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
+SUBSCRIBERS = PAGE.with_name("subscribers.md")
 HERE = Path(__file__).parents[1]
 
 
-def programs(heading: str) -> list[str]:
+def programs(heading: str, page: Path = PAGE) -> list[str]:
     """The programs in Python under a heading, in their order."""
-    section = PAGE.read_text("utf-8").split(f"\n{heading}\n")[1].split("\n#")[0]
+    section = page.read_text("utf-8").split(f"\n{heading}\n")[1].split("\n#")[0]
     return [block.split("\n```")[0] for block in section.split("\n```py\n")[1:]]
 
 

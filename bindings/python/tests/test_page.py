@@ -7,7 +7,7 @@ import time
 
 import aaep
 
-from .page import PAGE, programs, run, start
+from .page import PAGE, SUBSCRIBERS, programs, run, start
 from .support import PATIENCE
 from .test_hub import WithHub
 
@@ -56,6 +56,24 @@ class KitPrograms(WithHub):
                 time.sleep(0.05)
         self.person.hears("output.streaming", lambda event: event["chunk"] == "You said: Hello!")
         self.person.hears("session.completed")
+
+    def test_the_subscriber_says_what_agents_say(self) -> None:
+        child = start(self.hub, programs("## Python", SUBSCRIBERS)[0])
+        assert child.stdout is not None
+        lines: list[str] = []
+        output = child.stdout
+        reading = threading.Thread(target=lambda: lines.extend(iter(output.readline, "")), daemon=True)
+        reading.start()
+        deadline = time.monotonic() + PATIENCE
+        while "Hello, reader.\n" not in lines:
+            self.assertLess(time.monotonic(), deadline, lines)
+            with self.agent().session("Greets.") as session:
+                session.say("Hello, reader.")
+            time.sleep(0.05)
+        child.kill()
+        child.wait()
+        reading.join(PATIENCE)
+        output.close()
 
 
 del WithHub

@@ -1,4 +1,4 @@
-"""Where the hub is: the same rules as for every command of `aaep`.
+"""Where the hub is: the same rules as for the commands of `aaep`, except that nobody's settings are read.
 
 The address that the program gives comes first, then `AAEP_HUB`, then the person's own socket if a hub serves it, then
 port 7117 of this machine. Plain HTTP never leaves this machine.
