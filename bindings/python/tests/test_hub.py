@@ -226,6 +226,15 @@ class Asking(WithHub):
                 other.tool("move", args={"n": 1}, consent=consent)
         self.assertEqual(len(ran), 1)
 
+    def test_what_runs_is_a_copy_that_nobody_else_can_change(self) -> None:
+        paths = ["/a"]
+        needs = aaep.NeedsConsent("Delete {paths}.", "They are gone.")
+        with self.agent().session("Deletes.") as it:
+            self.person.will(True)
+            with it.guard("delete", {"paths": paths}, needs) as tool:
+                paths.append("/everything")
+                self.assertEqual(tool.args, {"paths": ["/a"]})
+
     def test_a_consent_that_the_hub_does_not_see_covers_nothing(self) -> None:
         """A forged outcome passes the checks of the kit, and the hub refuses the tool before it runs."""
         refused: list[str] = []
