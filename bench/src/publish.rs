@@ -56,6 +56,10 @@ pub(crate) struct PublishBenchOptions {
     /// Where files are written; it should be on a real disk.
     #[arg(long, value_name = "DIR", default_value = "target")]
     folder: PathBuf,
+    /// How much memory the hubs may use for histories, in MiB; the default of a hub if not given. A hub whose
+    /// memory is full also drops an old event for each new one.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    memory: Option<u64>,
     /// Measure the hub of this program in the same run, too: `aaep` of another build.
     #[arg(long, value_name = "PROGRAM")]
     beside: Option<PathBuf>,
@@ -91,8 +95,12 @@ fn compare(options: &PublishBenchOptions) -> Result<(), String> {
     let own = TempDir::new_in(&options.folder).map_err(place)?;
     let folder = TempDir::new_in(&options.folder).map_err(place)?;
     let plain_folder = TempDir::new_in(&options.folder).map_err(place)?;
-    let served = ServedHub::start_in(folder.path(), 300, "")?;
-    let plain = ServedHub::start_without_journal(plain_folder.path(), 300)?;
+    let memory = options.memory.map_or_else(String::new, |mebibytes| {
+        let bytes = mebibytes << 20;
+        format!("memory_bytes = {bytes}\nmemory_bytes_per_principal = {bytes}\n")
+    });
+    let served = ServedHub::start_in(folder.path(), 300, &memory)?;
+    let plain = ServedHub::start_without_journal(plain_folder.path(), 300, &memory)?;
     let other_folder = TempDir::new_in(&options.folder).map_err(place)?;
     let other = options.beside.as_ref();
     let other = other.map(|it| ServedHub::start_other(it, other_folder.path(), 400)).transpose()?;

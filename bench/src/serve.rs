@@ -42,7 +42,7 @@ impl ServedHub {
     }
 
     /// Starts a hub with its files in this folder, which may already have a store, and with these
-    /// additional tables of configuration.
+    /// additional limits, or tables, of configuration.
     pub(crate) fn start_in(
         folder: &Path,
         subscribers: usize,
@@ -62,12 +62,16 @@ impl ServedHub {
 
     /// Starts a hub in this new folder that cannot have a journal: in its place is a link that leads nowhere. Such a
     /// hub commits each group durably to its database, which is slower, and does everything else as usual.
-    pub(crate) fn start_without_journal(folder: &Path, subscribers: usize) -> Result<Self, String> {
+    pub(crate) fn start_without_journal(
+        folder: &Path,
+        subscribers: usize,
+        tables: &str,
+    ) -> Result<Self, String> {
         let store = folder.join(STORE);
         let made = fs::DirBuilder::new().mode(0o700).create(&store);
         made.and_then(|()| symlink(folder.join("nowhere/journal"), store.join(JOURNAL)))
             .map_err(|error| format!("{}: {error}", store.display()))?;
-        ServedHub::start_in(folder, subscribers, "")
+        ServedHub::start_in(folder, subscribers, tables)
     }
 
     /// Whether the store of a hub in this folder has a journal.

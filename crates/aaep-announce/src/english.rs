@@ -19,6 +19,8 @@ pub(crate) mod text;
 
 use std::time::Duration;
 
+use crate::utterance::UtteranceKind;
+
 /// The language tag of these words, for voices and pages.
 pub(crate) const LANGUAGE: &str = "en";
 
@@ -44,6 +46,10 @@ pub(crate) fn duration(duration: Duration) -> String {
 pub(crate) fn numbered(name: &str, ordinal: u32) -> String {
     format!("{name} {ordinal}")
 }
+
+/// How questions begin on devices that label what they tell.
+pub(crate) const OWN_LABELS: [&str; 2] =
+    [devices::label(UtteranceKind::Question, true), devices::label(UtteranceKind::Question, false)];
 
 /// Joins the name of an agent and its project.
 pub(crate) const IN_PROJECT: &str = " in ";

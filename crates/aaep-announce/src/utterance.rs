@@ -113,6 +113,11 @@ impl UtteranceKind {
         matches!(self, UtteranceKind::Question | UtteranceKind::Settled | UtteranceKind::Notice)
     }
 
+    /// Whether it has the words of an agent, rather than a question or ours.
+    pub(crate) const fn is_of_agent(self) -> bool {
+        !self.is_exact()
+    }
+
     /// Its name in JSON, for programs.
     pub const fn word(self) -> &'static str {
         match self {

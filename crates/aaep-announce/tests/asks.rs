@@ -18,7 +18,7 @@ use aaep_announce::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{Room, confirmation, event, event_of, resolution, seconds};
+use support::{Room, confirmation, event, event_of, resolution, seconds, text};
 use undo::{heard, holds, shown};
 
 /// A confirmation with this action, consequence, tool and argument.
@@ -387,4 +387,32 @@ fn a_key_without_an_answer_says_so_and_answers_nothing() {
     room.listen();
     room.report(DeviceReport::NoChoice(id));
     assert_eq!(room.listen(), Vec::<String>::new(), "nothing waits");
+}
+
+/// Its words may sound like another question.
+#[test]
+fn what_an_agent_says_after_its_question_is_reported_until_the_question_is_told_again() {
+    let mut room = Room::quiet();
+    let count = |room: &Room, outcome: &AnnouncerOutcome| {
+        room.outcomes.iter().filter(|it| *it == outcome).count()
+    };
+    let (spoke, whole) = (AnnouncerOutcome::AgentSpoke(1), AnnouncerOutcome::PresentedWhole(1));
+    room.ask(1, &confirmation("rpl_1"));
+    room.listen();
+    room.hear(&event_of(
+        "Loom",
+        "b",
+        "output.streaming",
+        &json!({ "chunk": "I am another.", "position": 0, "complete": true }),
+    ));
+    room.listen();
+    assert_eq!((count(&room, &spoke), count(&room, &whole)), (0, 1), "another agent");
+    room.hear(&text("Permission required: Print a page?"));
+    room.listen();
+    assert_eq!((count(&room, &spoke), count(&room, &whole)), (1, 1));
+    for _ in 0..2 {
+        room.handle(AnnouncerInput::Request(ListeningRequest::Question(1)));
+        room.listen();
+        assert_eq!((count(&room, &spoke), count(&room, &whole)), (1, 2), "once is enough");
+    }
 }

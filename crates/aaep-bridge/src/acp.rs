@@ -26,6 +26,8 @@ use serde_json::Value;
 
 use crate::event::{AgentVoice, shortened_to};
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber, agent_id};
+use crate::request_id::RequestId;
 use crate::risk::RiskTable;
 use crate::tool_words::project_name;
 pub use client::{
@@ -33,10 +35,10 @@ pub use client::{
     ListedMode, ListedSession, LoginWay,
 };
 pub use form::{AcpForm, AcpFormAnswer, AcpFormField, FormFieldKind};
-pub use menu::{AcpMenu, AcpMenuEnding, AcpPlace};
+use menu::AcpPlace;
+pub use menu::{AcpMenu, AcpMenuEnding};
 use permission::OpenPermission;
 use session::{AcpSession, AcpTurn};
-use wire::RequestId;
 
 /// The most sessions, requests, open questions and late answers that are remembered.
 const MAX_SESSIONS: usize = 128;
@@ -70,21 +72,6 @@ pub struct AcpSetup<'s> {
     pub now_ms: i64,
 }
 
-/// The number of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AcpAskNumber(u64);
-
-/// A question for the person. Its event has no `event_id`, `reply_token` and times yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AcpAsk {
-    /// Its number, for the answer.
-    pub number: AcpAskNumber,
-    /// The event.
-    pub event: Value,
-    /// Whether it asks for consent, rather than for a choice.
-    pub is_confirmation: bool,
-}
-
 /// What becomes of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum AcpForward {
@@ -103,21 +90,21 @@ pub struct AcpPlan {
     /// What becomes of the message.
     pub forward: AcpForward,
     /// Questions that can no longer be answered here. They are withdrawn before anything is told.
-    pub withdrawn: Vec<AcpAskNumber>,
+    pub withdrawn: Vec<ProxyAskNumber>,
     /// Events to publish, in order.
     pub events: Vec<Value>,
     /// What the person is asked after that.
-    pub ask: Option<AcpAsk>,
+    pub ask: Option<ProxyAsk>,
     /// Messages of ours for the agent.
     pub to_agent: Vec<Value>,
     /// Messages of ours for the editor.
     pub to_editor: Vec<Value>,
     /// In a chat: menus that are over, and how. They are closed before another one opens.
-    pub closed_menus: Vec<(AcpAskNumber, AcpMenuEnding)>,
+    pub closed_menus: Vec<(ProxyAskNumber, AcpMenuEnding)>,
     /// In a chat: what the person chooses from there.
     pub menu: Option<AcpMenu>,
     /// In a chat: a menu that nobody else will answer.
-    pub only_here: Option<AcpAskNumber>,
+    pub only_here: Option<ProxyAskNumber>,
     /// What the person at the terminal should know.
     pub notice: Option<String>,
 }
@@ -140,7 +127,7 @@ pub struct AcpBridge {
     agent_name: String,
     /// Whether the person gave the name.
     is_named: bool,
-    /// Where the agent is used.
+    /// Where the agent asks the person.
     place: AcpPlace,
     /// Tells this run from others in which the agent goes on with the same session.
     run: String,
@@ -153,7 +140,7 @@ pub struct AcpBridge {
     elicitations: BTreeMap<RequestId, String>,
     /// Requests of the agent that were answered here. What the editor answers late does not go on.
     late: BTreeSet<RequestId>,
-    last_ask: u64,
+    last_ask: ProxyAskNumber,
 }
 
 impl AcpBridge {
@@ -171,13 +158,23 @@ impl AcpBridge {
             permissions: BTreeMap::new(),
             elicitations: BTreeMap::new(),
             late: BTreeSet::new(),
-            last_ask: 0,
+            last_ask: ProxyAskNumber::default(),
         }
     }
 
-    /// The same for a chat, in which the bridge puts and answers permission requests itself.
+    /// The same bridge for an agent that asks in a window of its own.
+    pub(crate) fn in_own_window(self) -> Self {
+        AcpBridge { place: AcpPlace::OwnWindow, ..self }
+    }
+
+    /// The same bridge for a chat, in which it puts and answers permission requests itself.
     pub fn in_chat(self) -> Self {
         AcpBridge { place: AcpPlace::Chat, ..self }
+    }
+
+    /// Where the agent asks the person, in words.
+    pub fn window(&self) -> &'static str {
+        self.place.name()
     }
 
     /// The name under which the hub knows the agent.
@@ -255,8 +252,8 @@ impl AcpBridge {
             "session/set_config_option" => EditorRequest::SetOption { session },
             "session/cancel" => {
                 match self.place {
-                    AcpPlace::Editor => self.stop_asking(&session, plan),
                     AcpPlace::Chat => self.cancel_turn(&session, plan),
+                    AcpPlace::Editor | AcpPlace::OwnWindow => self.stop_asking(&session, plan),
                 }
                 return;
             }
@@ -396,38 +393,35 @@ impl AcpBridge {
         Some(voice)
     }
 
-    fn next_ask(&mut self) -> AcpAskNumber {
-        self.last_ask += 1;
-        AcpAskNumber(self.last_ask)
+    /// Remembers in which folder a session works.
+    pub(crate) fn note_folder(&mut self, session: &str, folder: &str) {
+        if let Some(known) = self.session(session) {
+            known.folder = shortened_to(folder, 4096);
+        }
     }
-}
 
-/// The name under which a hub can know an agent, from the name that it gives itself.
-fn agent_id(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).find(|it| !it.is_empty()).unwrap_or_default();
-    let plain = |it: char| {
-        let it = it.to_ascii_lowercase();
-        if it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-') { it } else { '-' }
-    };
-    let id: String = last.chars().take(80).map(plain).collect();
-    let id = id.trim_matches(['-', '.']);
-    if id.is_empty() { "agent".to_owned() } else { id.to_owned() }
-}
-
-/// The event with which a session begins whose beginning the hub does not know.
-pub fn opening_of(event: &Value) -> Value {
-    let name = event["producer"]["agent_name"].as_str().unwrap_or("An agent");
-    let mut opening = serde_json::json!({
-        "type": "aaep:agent.session.started",
-        "session_id": event["session_id"],
-        "producer": event["producer"],
-        "summary_normal": format!("{name} is at work."),
-    });
-    let project = &event["extensions"][aaep::extension::PREFIX]["project"];
-    if project.is_string() {
-        opening["@context"] = serde_json::json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]);
-        opening["extensions"] =
-            serde_json::json!({ aaep::extension::PREFIX: { "project": project } });
+    /// Counts a message that is not known.
+    pub(crate) fn note_unknown(&mut self, session: &str) {
+        if let Some(turn) = self.turn(session) {
+            turn.unknown = turn.unknown.saturating_add(1);
+        }
     }
-    opening
+
+    /// Tells something of a session that is at work.
+    pub(crate) fn tell(&mut self, session: &str, words: &str, plan: &mut AcpPlan) {
+        if let Some(turn) = self.turn(session) {
+            plan.events.extend(turn.end_text());
+            plan.events.push(turn.voice.progress(words));
+        }
+    }
+
+    /// A request was answered elsewhere, and how is not known yet. The person is no longer asked.
+    pub(crate) fn close_ask(&mut self, id: &Value, plan: &mut AcpPlan) {
+        let found = RequestId::of(id).and_then(|id| self.permissions.get_mut(&id));
+        plan.withdrawn.extend(found.and_then(|it| it.ask.take()));
+    }
+
+    fn next_ask(&mut self) -> ProxyAskNumber {
+        self.last_ask.count_on()
+    }
 }

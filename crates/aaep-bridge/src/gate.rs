@@ -83,9 +83,10 @@ pub struct GateAnswer {
     pub events: Vec<Value>,
 }
 
-const SAID_NO: &str = "The person said no. It was not run. Do not try it in another way.";
-const SAID_NOTHING: &str = "The person did not say yes in time. It was not run.";
-const NOBODY_THERE: &str = "Nobody is there who can be asked. It was not run. \
+pub(crate) const SAID_NO: &str =
+    "The person said no. It was not run. Do not try it in another way.";
+pub(crate) const SAID_NOTHING: &str = "The person did not say yes in time. It was not run.";
+pub(crate) const NOBODY_THERE: &str = "Nobody is there who can be asked. It was not run. \
                             The person can listen and answer with: aaep listen";
 const COUNTS_NO_MORE: &str = "The question was closed before the person said yes. It was not run.";
 

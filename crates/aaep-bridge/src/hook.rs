@@ -3,7 +3,7 @@
 //! Each hook is a process of its own that reads one JSON object. A turn, from the person's prompt to its end, is one
 //! session. What the agents call these things is in `dialects/`.
 
-mod permission;
+pub(crate) mod permission;
 mod questions;
 mod turn;
 
@@ -59,6 +59,11 @@ impl HookCall {
             BridgedAgent::ClaudeCode => self.message.session.clone(),
             agent => format!("{}:{}", agent.id(), self.message.session),
         }
+    }
+
+    /// The session, by the agent's own id.
+    pub fn own_session(&self) -> &str {
+        &self.message.session
     }
 
     /// Whether the agent was closed, so that nothing of the session has to be remembered.

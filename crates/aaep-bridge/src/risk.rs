@@ -96,6 +96,24 @@ impl RiskVerdict {
         RiskVerdict { grade, cannot_be_undone, reasons }
     }
 
+    /// A verdict for one reason.
+    pub(crate) fn because(grade: RiskGrade, why: &str) -> Self {
+        RiskVerdict::of(vec![RiskFinding::new(grade, why)])
+    }
+
+    /// The worse of two verdicts, with the reasons of both.
+    pub(crate) fn worse(self, other: RiskVerdict) -> RiskVerdict {
+        let (mut worst, milder) =
+            if self.grade >= other.grade { (self, other) } else { (other, self) };
+        worst.cannot_be_undone |= milder.cannot_be_undone;
+        for reason in milder.reasons {
+            if worst.reasons.len() < MAX_REASONS && !worst.reasons.contains(&reason) {
+                worst.reasons.push(reason);
+            }
+        }
+        worst
+    }
+
     /// The `risk_level` of the specification.
     pub fn level(&self) -> &'static str {
         match self.grade {
@@ -149,6 +167,19 @@ impl RiskTable {
                 )]
             }
         }
+    }
+
+    /// Judges a tool of an MCP server by the row for it. `None` if there is no row.
+    pub fn judge_tool(&self, server: &str, tool: &str) -> Option<RiskVerdict> {
+        self.tool_row(server, tool).map(|row| {
+            let why = match row.why.as_str() {
+                "" if row.grade > RiskGrade::Reads => "is in your own risk table",
+                why => why,
+            };
+            let mut verdict = RiskVerdict::because(row.grade, why);
+            verdict.cannot_be_undone = row.cannot_be_undone;
+            verdict
+        })
     }
 
     /// Judges a shell command.

@@ -47,6 +47,12 @@ pub(crate) fn action_sentence(action: &AgentAction, tool: &str, project: &str) -
     }
 }
 
+/// A command that is given as words, as a shell would read it.
+pub(crate) fn quoted_words(words: &[&str]) -> String {
+    let quoted = words.iter().map(|it| format!("'{}'", it.replace('\'', "'\\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 /// The name of a tool in words: the tools of MCP servers are named by both.
 pub(crate) fn tool_name_in_words(tool: &str) -> String {
     let tool = shortened_to(tool, MAX_SAID_CHARS);

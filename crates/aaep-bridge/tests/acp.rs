@@ -6,13 +6,16 @@
 mod chat;
 #[path = "acp/recordings.rs"]
 mod recordings;
+#[path = "stream_check/mod.rs"]
+mod stream_check;
 #[path = "acp/wire.rs"]
 mod wire;
 
 use aaep_bridge::acp::{AcpForward, AcpPlan, AcpSide};
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
-use wire::{Wire, assert_sound, chosen, permission, plain_options, removal};
+use stream_check::assert_sound;
+use wire::{Wire, chosen, permission, plain_options, removal};
 
 #[test]
 fn a_turn_is_told_from_its_prompt_to_its_end() {

@@ -57,7 +57,6 @@ pub(crate) struct ArchivedEvent {
     pub(crate) order: u64,
     pub(crate) unix_us: i64,
     pub(crate) by_hub: bool,
-    pub(crate) is_critical: bool,
     /// The event; `None` if the stored text is not valid JSON.
     pub(crate) json: Option<Value>,
     /// Who answered, for an event that tells how an ask was settled. Only a hub knows this.
@@ -351,7 +350,6 @@ fn stored_events(
         order: row.order,
         unix_us: row.unix_us,
         by_hub: row.by_hub,
-        is_critical: row.is_urgent,
         json: serde_json::from_slice(&row.json).ok(),
         answer: None,
     });
@@ -375,7 +373,6 @@ fn event_of(row: &Value) -> Option<ArchivedEvent> {
         order: row.get("order")?.as_u64()?,
         unix_us: row.get("taken_in_unix_us")?.as_i64()?,
         by_hub: row.get("by_hub")?.as_bool()?,
-        is_critical: row.get("is_urgent")?.as_bool()?,
         json: row.get("event").filter(|event| !event.is_null()).cloned(),
         answer: row.get("answer").and_then(answer_of),
     })

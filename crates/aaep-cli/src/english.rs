@@ -20,6 +20,7 @@ pub(crate) mod checking;
 pub(crate) mod configuring;
 pub(crate) mod emitting;
 pub(crate) mod failures;
+pub(crate) mod following;
 pub(crate) mod hubs;
 pub(crate) mod instructing;
 pub(crate) mod keeping;

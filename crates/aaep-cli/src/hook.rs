@@ -84,6 +84,10 @@ pub(crate) fn run(options: &HookOptions) -> Result<ExitCode, CommandFailure> {
         let next = format!("Let {name} run this; do not run it by hand.");
         return Err(CommandFailure::new(what, next));
     };
+    if crate::follow::is_followed(agent.id(), call.own_session()) {
+        // It is heard and asks through its own server.
+        return Ok(ExitCode::SUCCESS);
+    }
     let limit = call
         .refusal("AAEP did not get an answer in time. It was not run.")
         .map(|late| limit::TimeLimit::begin(Duration::from_secs(agent.gate_seconds()), late));

@@ -274,6 +274,12 @@ impl BodyPieces {
         self.status
     }
 
+    /// The next bytes of the body if they arrive in this time; `None` at its end.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Result<Option<Vec<u8>>, NoAnswer> {
+        self.until = Instant::now() + time;
+        self.next()
+    }
+
     /// The next bytes of the body as they arrive; `None` at its end.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, NoAnswer> {
         let BodyPieces { body, until, runtime, .. } = self;

@@ -24,6 +24,7 @@ mod doctor;
 mod emit;
 mod english;
 mod folders;
+mod follow;
 mod hook;
 mod http;
 mod hubs;
@@ -35,10 +36,12 @@ mod listen;
 mod log;
 mod man;
 mod manifest;
+mod mcp;
 mod order;
 mod person;
 mod problem;
 mod progress;
+mod proxied;
 mod replay;
 mod report;
 mod schema;
@@ -94,6 +97,10 @@ enum AaepCommand {
     Acp(acp::AcpOptions),
     /// Use an agent in this terminal, in plain lines: prompt it, hear it, answer it. No editor is needed.
     Chat(chat::ChatOptions),
+    /// Stand between a program and a server of tools that it starts, so that you hear what the tools do and decide here.
+    Mcp(mcp::McpOptions),
+    /// Hear and answer agents that have a server of their own: Codex in a terminal, and OpenCode.
+    Follow(follow::FollowOptions),
     /// Run by agents before and after their tools; `aaep agents add` sets it up.
     Hook(hook::HookOptions),
     /// Ask a person and wait: exits with 0 only if the person accepts.
@@ -148,6 +155,8 @@ fn main() -> ExitCode {
         AaepCommand::Agents(arguments) => agents::run(&arguments),
         AaepCommand::Acp(arguments) => acp::run(&arguments),
         AaepCommand::Chat(arguments) => chat::run(&arguments),
+        AaepCommand::Mcp(arguments) => mcp::run(&arguments),
+        AaepCommand::Follow(arguments) => follow::run(&arguments),
         AaepCommand::Hook(arguments) => hook::run(&arguments),
         AaepCommand::Ask(arguments) => ask::run(&arguments),
         AaepCommand::Attention(arguments) => attention::run(&arguments),

@@ -18,8 +18,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "agents",
+            "follow",
             "acp",
             "chat",
+            "mcp",
             "listen",
             "attention",
             "answer",

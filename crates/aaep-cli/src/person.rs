@@ -56,11 +56,26 @@ fn is_own_socket(_: &std::path::Path) -> bool {
 /// have taken the port first.
 #[cfg(target_os = "linux")]
 fn is_own_port(port: u16) -> bool {
+    let users = users_of_port(port);
+    !users.is_empty() && !is_foreign_port(port)
+}
+
+/// Whether somebody else listens on a port of this machine, as far as the system says.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_foreign_port(port: u16) -> bool {
     let own = aaep_transport::local::own_user_id();
+    users_of_port(port).iter().any(|user| *user != own && *user != 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_foreign_port(_: u16) -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+fn users_of_port(port: u16) -> Vec<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-    let users: Vec<u32> =
-        tables.iter().flatten().flat_map(|table| listening_users(table, port)).collect();
-    !users.is_empty() && users.iter().all(|user| *user == own || *user == 0)
+    tables.iter().flatten().flat_map(|table| listening_users(table, port)).collect()
 }
 
 /// Other systems do not report this; the hub's socket is used instead.
@@ -99,7 +114,7 @@ mod tests {
         assert_eq!(listening_users(table, 1).count(), 0);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        assert!(is_own_port(port), "this test listens there");
+        assert!(is_own_port(port) && !is_foreign_port(port), "this test listens there");
     }
 
     #[test]

@@ -185,13 +185,21 @@ fn object(session: &ArchivedSession) -> Value {
 /// An event as a sentence for people.
 fn event_sentence(event: &ArchivedEvent) -> String {
     let at = moment(event.unix_us.div_euclid(1000));
+    let is_critical = event.json.as_ref().is_some_and(is_critical);
     let say = |kind: Option<&str>, words: &str| {
-        archiving::event(&at, kind, event.by_hub, event.is_critical, words)
+        archiving::event(&at, kind, event.by_hub, is_critical, words)
     };
     let Some(value) = &event.json else { return say(None, archiving::EVENT_NOT_JSON) };
     let kind = value["type"].as_str().unwrap_or(archiving::EVENT_WITHOUT_TYPE);
     let kind = kind.strip_prefix("aaep:agent.").unwrap_or(kind).replace('.', " ");
     say(Some(&printable(&kind)), &told(value))
+}
+
+/// Whether an event is critical: because of its type, or because its agent says so.
+fn is_critical(event: &Value) -> bool {
+    let kind = event["type"].as_str().and_then(|it| aaep::EventType::parse(it).ok());
+    let by_type = kind.and_then(|it| it.core()).is_some_and(aaep::CoreType::is_critical);
+    by_type || event["urgency"] == "critical"
 }
 
 /// The words of an event for people.
@@ -225,7 +233,6 @@ fn event_object(event: &ArchivedEvent) -> String {
         "order": event.order,
         "taken_in_at": moment(event.unix_us.div_euclid(1000)),
         "by_hub": event.by_hub,
-        "is_urgent": event.is_critical,
         "event": event.json,
     }))
 }

@@ -29,6 +29,9 @@ mod driving;
 mod ear;
 #[path = "agent/emit.rs"]
 mod emit;
+#[cfg(unix)]
+#[path = "agent/follow.rs"]
+mod follow;
 #[cfg(target_os = "linux")]
 #[path = "agent/full_disk.rs"]
 mod full_disk;
@@ -42,6 +45,9 @@ mod kills;
 mod kit;
 #[path = "agent/listen.rs"]
 mod listen;
+#[cfg(unix)]
+#[path = "agent/mcp.rs"]
+mod mcp;
 #[cfg(unix)]
 #[path = "agent/meant.rs"]
 mod meant;

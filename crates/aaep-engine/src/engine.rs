@@ -6,6 +6,7 @@
 
 mod asks;
 mod deliver;
+mod delivery_state;
 mod dropped_ids;
 mod ending;
 mod history;
@@ -14,33 +15,37 @@ mod log_space;
 mod member_table;
 mod publish;
 mod shares;
+mod stopping;
 mod subscribers;
+mod subscription;
 mod subscription_ids;
+mod views;
 mod work;
 pub use publish::{FILLED_FIELDS, complete, is_filled, is_same_chunk};
 mod recover;
+mod session;
 mod session_table;
 pub(crate) use session_table::SessionTable;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep::{
-    Capabilities, Envelope, Event, EventId, LanguageTag, ReplyToken, SessionId, SubscriptionId,
-};
+use aaep::{EventId, LanguageTag};
 
 pub use self::asks::OpenAskView;
-use self::asks::SubscriberAsks;
-use self::dropped_ids::DroppedIds;
+pub(crate) use self::delivery_state::DeliveryLists;
+use self::delivery_state::SubscriberDelivery;
 pub use self::recover::{RecoveredState, Replayed};
+pub(crate) use self::session::{EngineSession, MAX_PRODUCER_BYTES};
 use self::subscribers::NewSubscriber;
-use crate::audience::{Audience, HistoryEntry, SessionKey, SubscriberKey, TextKey};
+pub(crate) use self::subscription::{
+    AudienceMember, MissedEvents, SentLast, SubscriptionStart, SubscriptionTerms,
+};
+use crate::audience::{Audience, SessionKey, SubscriberKey};
 use crate::clock::{Now, SECOND_US};
-use crate::ids::{IdDigest, IdGenerator};
-use crate::io::{AgentTags, EngineInput, HearingScope, Output, PrincipalNumber};
-use crate::member::{Cursor, CursorSnapshot, DeliveryLimits};
-use crate::order::SessionOrder;
-use crate::terms::{AudienceKey, Offer, Terms};
+use crate::ids::IdGenerator;
+use crate::io::{EngineInput, Output, PrincipalNumber};
+use crate::terms::{AudienceKey, Offer};
 use asks::AskTimeRequest;
 
 /// The most asks that are open at a time.
@@ -109,243 +114,8 @@ impl EngineConfig {
     }
 }
 
-/// A session and the part of its history that is in memory.
-#[derive(Debug)]
-pub(crate) struct EngineSession {
-    pub(crate) id: SessionId,
-    /// The principal that began it, and the only one that may publish in it.
-    pub(crate) principal: PrincipalNumber,
-    /// Determines which subscribers hear it.
-    pub(crate) tags: AgentTags,
-    pub(crate) order: SessionOrder,
-    /// The events, oldest first, at most [`MAX_SESSION_EVENTS`].
-    pub(crate) history: VecDeque<HistoryEntry>,
-    /// The incomplete outputs of which a part is no longer in the history, and up to where that part went.
-    pub(crate) dropped_texts: BTreeMap<TextKey, u64>,
-    /// Its events before this global order are no longer in memory.
-    pub(crate) dropped_before: u64,
-    /// The events that left memory most recently.
-    pub(crate) dropped_ids: DroppedIds,
-    /// The envelope of its last event, if that event is no longer in the history.
-    pub(crate) last_envelope: Option<Box<Envelope>>,
-    /// The global order of its first event.
-    pub(crate) first_order: u64,
-    pub(crate) ended_us: Option<u64>,
-    /// When its agent last published, or when the engine started, if that is later.
-    pub(crate) heard_us: u64,
-    /// How long its agent had been silent when the engine started. Zero once it publishes again.
-    pub(crate) silent_before_us: u64,
-    /// Whether it counts among the running sessions of its principal.
-    pub(crate) is_counted: bool,
-    /// The sequence number of the next event.
-    pub(crate) next_number: u64,
-    /// The timestamp of the last event.
-    pub(crate) last_us: i64,
-    /// The subscribers that receive every unit at once and were sent something later than the last event:
-    /// what the engine makes next may be too early for them, so they receive the next event one by one.
-    pub(crate) told_later: BTreeSet<SubscriberKey>,
-    /// The state that was last announced for each agent.
-    pub(crate) announced: BTreeMap<String, String>,
-    /// The state that the engine announced for an agent since that agent's own last announcement.
-    pub(crate) spoken: BTreeMap<String, String>,
-    /// How far the agent's clock is ahead of ours. Negative if it is behind.
-    pub(crate) clock_ahead_us: i64,
-    /// The producers in the session, by agent id, for events that the engine makes itself.
-    pub(crate) producers: BTreeMap<String, aaep::Producer>,
-    /// How many bytes it takes besides its history, as counted for its principal.
-    pub(crate) counted_bytes: history::OwnBytes,
-}
-
-impl EngineSession {
-    pub(crate) fn new(id: SessionId, principal: PrincipalNumber, tags: AgentTags) -> Self {
-        EngineSession {
-            id,
-            principal,
-            tags,
-            order: SessionOrder::new(),
-            history: VecDeque::new(),
-            dropped_texts: BTreeMap::new(),
-            dropped_before: 0,
-            dropped_ids: DroppedIds::default(),
-            last_envelope: None,
-            first_order: 0,
-            ended_us: None,
-            heard_us: 0,
-            silent_before_us: 0,
-            is_counted: false,
-            next_number: 0,
-            last_us: i64::MIN,
-            told_later: BTreeSet::new(),
-            announced: BTreeMap::new(),
-            spoken: BTreeMap::new(),
-            clock_ahead_us: 0,
-            producers: BTreeMap::new(),
-            counted_bytes: history::OwnBytes::default(),
-        }
-    }
-
-    /// The principal whose share of memory its history takes.
-    pub(crate) fn owner(&self) -> PrincipalNumber {
-        self.principal
-    }
-
-    /// Remembers the producer of an event and the difference between the clocks, for events that the engine
-    /// makes itself.
-    pub(crate) fn note_producer(&mut self, event: &Event, unix_us: i64) {
-        let producer = &event.envelope.producer;
-        self.clock_ahead_us = event.envelope.timestamp.unix_us() - unix_us;
-        if self.producers.get(&producer.agent_id) == Some(producer) {
-            return;
-        }
-        if self.producers.len() < crate::order::MAX_PRODUCERS
-            || self.producers.contains_key(&producer.agent_id)
-        {
-            self.producers.insert(producer.agent_id.clone(), without_long_words(producer));
-        }
-    }
-
-    /// Whether a subscriber with these terms will hear more from this session.
-    pub(crate) fn is_running_for(&self, agreed: &SubscriptionTerms) -> bool {
-        !self.order.is_ended() && agreed.hears.includes(&self.tags)
-    }
-
-    /// The time of an event that the engine makes now: by the agent's clock, so that the agent's next
-    /// timestamp is not earlier, and never before the last timestamp of the session.
-    pub(crate) fn own_time_us(&self, now: Now) -> i64 {
-        now.unix_us.saturating_add(self.clock_ahead_us).max(self.last_us)
-    }
-
-    /// Announces a state on behalf of an agent.
-    pub(crate) fn speak_for(&mut self, agent_id: &str, state: &str) {
-        self.order.tell(agent_id, state);
-        self.announced.insert(agent_id.to_owned(), state.to_owned());
-        self.spoken.insert(agent_id.to_owned(), state.to_owned());
-    }
-}
-
-/// A producer's version, name, model or address is not remembered if it is longer than this.
-const MAX_KEPT_WORDS_BYTES: usize = 256;
-
-/// The producer without its long fields.
-fn without_long_words(producer: &aaep::Producer) -> aaep::Producer {
-    let short = |words: &Option<String>| {
-        words.as_ref().filter(|words| words.len() <= MAX_KEPT_WORDS_BYTES).cloned()
-    };
-    let address = producer.manifest_uri.as_ref();
-    aaep::Producer {
-        agent_version: short(&producer.agent_version),
-        agent_name: short(&producer.agent_name),
-        model: short(&producer.model),
-        manifest_uri: address.filter(|it| it.as_str().len() <= MAX_KEPT_WORDS_BYTES).cloned(),
-        ..aaep::Producer::new(&producer.agent_id)
-    }
-}
-
-/// The most bytes that such a producer takes besides its agent id, which is stored twice.
-pub(crate) const MAX_PRODUCER_BYTES: usize = 4 * MAX_KEPT_WORDS_BYTES + size_of::<aaep::Producer>();
-
 /// A moment that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
-
-/// Whether a subscriber can be sent something now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemberPresence {
-    Here,
-    /// Connected, but its wire is full.
-    Blocked,
-    /// Disconnected since this moment.
-    Away(u64),
-}
-
-/// One subscription. There may be very many, so common parts are shared.
-#[derive(Debug)]
-pub(crate) struct AudienceMember {
-    pub(crate) id: SubscriptionId,
-    pub(crate) principal: PrincipalNumber,
-    pub(crate) may_reply: bool,
-    pub(crate) presence: MemberPresence,
-    /// Whether a batch was sent that the wire has yet to take. Until then, only critical events are sent.
-    pub(crate) awaits_wire: bool,
-    pub(crate) agreed: Arc<SubscriptionTerms>,
-    pub(crate) limits: Option<Box<DeliveryLimits>>,
-    pub(crate) cursor: Cursor,
-    /// When it is due, or [`NEVER`].
-    pub(crate) due_us: u64,
-    /// Its index in the list of subscribers that receive everything at once.
-    pub(crate) slot: Option<u32>,
-    /// While it is in that list, the sessions of which it was sent something later than their last event.
-    pub(crate) told_later: Vec<SessionKey>,
-    /// What it missed since it connected, for the summaries to mention.
-    pub(crate) missing: Option<Box<MissedEvents>>,
-    /// Where its subscription started.
-    pub(crate) start: SubscriptionStart,
-    /// Every event after this one was sent in order. Used only without rate and pace.
-    pub(crate) in_order_after: Option<EventId>,
-    /// The asks that it was sent.
-    pub(crate) asked: SubscriberAsks,
-    /// How many summaries it was sent.
-    pub(crate) summaries: u64,
-    /// While it is away, the global order from which on it will need the log of its audience.
-    pub(crate) needs_from: u64,
-    /// The last event that was sent before the connection broke, if it was sent in order.
-    pub(crate) sent_last: Option<Box<SentLast>>,
-}
-
-/// The last event that a subscriber was sent in order. It identifies the position even after the log has
-/// dropped the event.
-#[derive(Debug)]
-pub(crate) struct SentLast {
-    /// The position after the event.
-    pub(crate) at: u64,
-    /// The ids that the event may have had.
-    pub(crate) ids: [IdDigest; 2],
-}
-
-/// Events that a subscriber missed and that can no longer be delivered.
-#[derive(Debug)]
-pub(crate) struct MissedEvents {
-    /// The event after which they are missing, if known.
-    pub(crate) after: Option<EventId>,
-}
-
-/// Where to restart a subscriber that reconnects without having received anything.
-#[derive(Debug)]
-pub(crate) enum SubscriptionStart {
-    /// At the event with this global order.
-    AtOrder(u64),
-    /// Where an earlier subscription left off.
-    AtSnapshot(Box<CursorSnapshot>),
-    /// Before the hub stopped. What was sent before this global order is not known.
-    BeforeStop(u64),
-}
-
-impl SubscriptionStart {
-    /// What was sent before this global order is not known, or was nothing.
-    pub(crate) fn known_from(&self) -> u64 {
-        match self {
-            SubscriptionStart::AtOrder(order) | SubscriptionStart::BeforeStop(order) => *order,
-            SubscriptionStart::AtSnapshot(_) => 0,
-        }
-    }
-}
-
-/// The capabilities that were requested and the terms that were granted. Shared by all subscribers that
-/// requested the same.
-#[derive(Debug, PartialEq)]
-pub(crate) struct SubscriptionTerms {
-    pub(crate) asked: Capabilities,
-    pub(crate) terms: Terms,
-    pub(crate) hears: HearingScope,
-    /// The audience that these terms belong to.
-    pub(crate) audience: AudienceKey,
-}
-
-impl SubscriptionTerms {
-    pub(crate) fn new(asked: Capabilities, terms: Terms, hears: HearingScope) -> Self {
-        let audience = terms.audience_key().restricted_to(&hears);
-        SubscriptionTerms { asked, terms, hears, audience }
-    }
-}
 
 /// The rules of AAEP, without clock, files or sockets.
 #[derive(Debug)]
@@ -372,9 +142,7 @@ pub struct Engine {
     members: member_table::MemberTable,
     subscriptions: subscription_ids::SubscriptionIds,
     shared_terms: BTreeMap<Box<str>, Arc<SubscriptionTerms>>,
-    /// The subscribers by when they are due: because something is held for them, or because their
-    /// disconnected subscription ends.
-    due: BTreeSet<(u64, SubscriberKey)>,
+    due: delivery_state::DueTimes,
     /// The subscribers that are owed a gap notice as soon as there is a session to send it in.
     owed_gaps: BTreeSet<SubscriberKey>,
 }
@@ -406,7 +174,7 @@ impl Engine {
             members: member_table::MemberTable::default(),
             subscriptions: subscription_ids::SubscriptionIds::default(),
             shared_terms: BTreeMap::new(),
-            due: BTreeSet::new(),
+            due: delivery_state::DueTimes::default(),
             owed_gaps: BTreeSet::new(),
         }
     }
@@ -472,6 +240,7 @@ impl Engine {
                 let about = (&subscription_id, &reply_token);
                 self.change_time(now, principal, about, AskTimeRequest::Resume, out);
             }
+            EngineInput::Stop => self.stop(out),
             EngineInput::Tick => {}
         }
         outputs
@@ -481,78 +250,7 @@ impl Engine {
     /// than the moment that was handled.
     pub fn deadline(&self) -> Option<u64> {
         let asks = self.asks.next_due_us();
-        let subscribers = self.due.first().map(|(at, _)| *at);
-        [asks, subscribers].into_iter().flatten().min()
-    }
-
-    /// How many subscriptions there are, including disconnected ones that can be resumed.
-    pub fn subscriptions(&self) -> usize {
-        self.subscriptions.len()
-    }
-
-    /// Under which name the engine itself is offered to subscribers.
-    pub fn own_producer(&self) -> &aaep::Producer {
-        &self.config.offer.producer
-    }
-
-    /// How many more subscriptions there can be.
-    pub fn free_places(&self) -> usize {
-        let most = self.config.offer.max_concurrent_subscriptions;
-        most.saturating_sub(self.subscriptions.len())
-    }
-
-    /// How many subscriptions there can be.
-    pub fn max_subscriptions(&self) -> usize {
-        self.config.offer.max_concurrent_subscriptions
-    }
-
-    /// The subscriber that has been away longest, of this principal or of all.
-    pub fn oldest_away(&self, principal: Option<PrincipalNumber>) -> Option<SubscriberKey> {
-        let away = self.subscriptions.subscribers().filter_map(|subscriber| {
-            let member = self.members.get(subscriber)?;
-            match member.presence {
-                MemberPresence::Away(since) => Some((since, subscriber, member.principal)),
-                _ => None,
-            }
-        });
-        let theirs = away.filter(|(.., whose)| principal.is_none_or(|it| it == *whose));
-        theirs.min().map(|(_, subscriber, _)| subscriber)
-    }
-
-    /// Whether an event that is not in memory may have been published before: it, or its session, left memory
-    /// recently.
-    pub fn may_have_dropped(&self, session_id: &SessionId, event_id: &EventId) -> bool {
-        self.session(session_id).is_none_or(|session| session.dropped_ids.may_have(event_id))
-    }
-
-    /// How many connected subscribers have events held by their rate or pace. Takes time in proportion to the
-    /// subscribers that are due.
-    pub fn held_subscribers(&self) -> usize {
-        let is_here = |key: SubscriberKey| {
-            let member = self.members.get(key);
-            member.is_some_and(|member| member.presence == MemberPresence::Here)
-        };
-        self.due.iter().filter(|(_, subscriber)| is_here(*subscriber)).count()
-    }
-
-    /// How many audiences there are.
-    pub fn audiences(&self) -> usize {
-        self.audiences.len()
-    }
-
-    /// Whether an ask is open.
-    pub fn is_open(&self, reply_token: &ReplyToken) -> bool {
-        self.asks.contains(reply_token)
-    }
-
-    /// How many asks are open.
-    pub fn open_asks(&self) -> usize {
-        self.asks.len()
-    }
-
-    /// What subscribers are offered.
-    pub fn offer(&self) -> &crate::terms::Offer {
-        &self.config.offer
+        [asks, self.due.first_us()].into_iter().flatten().min()
     }
 
     /// Sets the manifest that new subscribers are told of. Existing terms do not change.
@@ -565,77 +263,10 @@ impl Engine {
         self.config.offer.signed_manifest = signed_manifest;
     }
 
-    /// The principal of a session, if the session is in memory.
-    pub fn principal_of(&self, session_id: &SessionId) -> Option<PrincipalNumber> {
-        self.session(session_id).map(|session| session.principal)
-    }
-
-    /// Whether a session has ended.
-    pub fn has_ended(&self, session_id: &SessionId) -> bool {
-        self.session(session_id).is_some_and(|session| session.order.is_ended())
-    }
-
-    /// Which agents the subscriber of this subscription hears, if the subscription exists.
-    pub fn hears_of(&self, id: &SubscriptionId) -> Option<&HearingScope> {
-        let key = self.subscriptions.get(id)?;
-        let member = self.members.get(key)?;
-        Some(&member.agreed.hears)
-    }
-
-    /// The agent ids under which the principal of a session publishes in it.
-    pub fn speakers(&self, session_id: &SessionId) -> impl Iterator<Item = &str> {
-        let session = self.session(session_id).into_iter();
-        session.flat_map(|session| session.producers.keys().map(String::as_str))
-    }
-
-    /// An agent that publishes in a session, as it last described itself.
-    pub fn speaker(&self, session_id: &SessionId, agent_id: &str) -> Option<&aaep::Producer> {
-        self.session(session_id)?.producers.get(agent_id)
-    }
-
-    /// The events of a session that are in memory, newest first.
-    pub fn newest_events(&self, session_id: &SessionId) -> impl Iterator<Item = &aaep::Event> {
-        let session = self.session(session_id).into_iter();
-        session.flat_map(|session| session.history.iter().rev().map(|entry| &*entry.event))
-    }
-
-    /// The tags that determine which subscribers hear a session, if it is in memory.
-    pub fn tags_of(&self, session_id: &SessionId) -> Option<&AgentTags> {
-        self.session(session_id).map(|session| &session.tags)
-    }
-
-    /// Whether a principal publishes under this agent id in a running session.
-    pub fn speaks_as(&self, principal: PrincipalNumber, agent_id: &str) -> bool {
-        let running = self.sessions.values().filter(|session| !session.order.is_ended());
-        let mut own = running.filter(|session| session.principal == principal);
-        own.any(|session| session.producers.contains_key(agent_id))
-    }
-
-    /// The running sessions and their principals.
-    pub fn running_sessions(&self) -> impl Iterator<Item = (&SessionId, PrincipalNumber)> {
-        let running = self.sessions.values().filter(|session| !session.order.is_ended());
-        running.map(|session| (&session.id, session.principal))
-    }
-
-    /// The subscriber and the principal of a subscription, if it exists.
-    pub fn subscription(&self, id: &SubscriptionId) -> Option<(SubscriberKey, PrincipalNumber)> {
-        let key = self.subscriptions.get(id)?;
-        let member = self.members.get(key)?;
-        Some((key, member.principal))
-    }
-
-    fn session(&self, id: &SessionId) -> Option<&EngineSession> {
-        self.sessions.get(self.sessions.key_of(id)?)
-    }
-
     /// Does everything that is due by now.
     fn tick(&mut self, now: Now, out: &mut Vec<Output>) {
         self.tick_asks(now, out);
-        while let Some(&(at, subscriber)) = self.due.first() {
-            if at > now.monotonic_us {
-                break;
-            }
-            self.due.pop_first();
+        while let Some(subscriber) = self.take_due(now.monotonic_us) {
             self.wake(now, subscriber, out);
         }
     }

@@ -125,6 +125,16 @@ pub struct Subscription {
     /// Everything after this event was sent in order; everything ever, if there is none. This is
     /// meaningful only for subscribers without a rate and a pace.
     pub in_order_after: Option<aaep::EventId>,
+    /// If the subscriber was sent everything before an orderly stop: where it was. This is true only
+    /// until another event is recorded; from then on, leave it out.
+    pub caught_up: Option<CaughtUp>,
+}
+
+/// Where a subscriber was that was sent everything before an orderly stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaughtUp {
+    /// The event that it was sent last, if it was sent any.
+    pub last_event_id: Option<aaep::EventId>,
 }
 
 /// The principal whose reply settled an ask.

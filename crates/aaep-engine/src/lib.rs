@@ -29,8 +29,8 @@ pub use engine::{
 };
 pub use frame::Frame;
 pub use io::{
-    AgentTags, AskAnswerer, AskTimeRecord, Audit, Author, EndReason, EngineInput, HearingScope,
-    Output, Record, Refusal, ReplyRefusal, ResumePoint, SessionEnd, Subscription,
+    AgentTags, AskAnswerer, AskTimeRecord, Audit, Author, CaughtUp, EndReason, EngineInput,
+    HearingScope, Output, Record, Refusal, ReplyRefusal, ResumePoint, SessionEnd, Subscription,
 };
 pub use keys::{PrincipalNumber, SubscriberKey};
 pub use member::{MAX_ANNOUNCING_US, MAX_WAITING_TOOLS};

@@ -2,6 +2,7 @@
 //! and what is merged when it is behind (§5.3.1.1, §5.3.1.11, §5.6.1, rulings 6 to 10).
 
 mod context;
+mod last_sent;
 mod limits;
 mod memory;
 mod merge;
@@ -19,6 +20,7 @@ use crate::engine::SessionTable;
 use crate::frame::Frame;
 use merge::FramedEvent;
 
+pub(crate) use last_sent::LastSent;
 pub(crate) use limits::DeliveryLimits;
 pub use limits::MAX_ANNOUNCING_US;
 pub(crate) use memory::KnownOrder;
@@ -36,9 +38,9 @@ const LONG_BYTES: usize = 4096;
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Cursor {
     /// All non-critical units before this position were sent or are superfluous.
-    pub(crate) at: u64,
+    at: u64,
     /// All critical units before this position were sent.
-    pub(crate) critical_at: u64,
+    critical_at: u64,
     /// Exceptions to the two positions. Most subscribers receive everything in order and have none.
     memory: Option<Box<CursorMemory>>,
 }
@@ -73,6 +75,30 @@ pub(crate) struct DeliveryPass<'a, F> {
 impl Cursor {
     pub(crate) fn starting_at(at: u64) -> Self {
         Cursor { at, critical_at: at, memory: None }
+    }
+
+    /// All non-critical units before this position were sent or are superfluous.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// All critical units before this position were sent.
+    pub(crate) fn critical_at(&self) -> u64 {
+        self.critical_at
+    }
+
+    pub(crate) fn is_at_end(&self, audience: &Audience) -> bool {
+        (self.at, self.critical_at) == (audience.end(), audience.end())
+    }
+
+    /// Moves to the end of the log, because everything was sent.
+    pub(crate) fn step_to_end(&mut self, audience: &Audience) {
+        (self.at, self.critical_at) = (audience.end(), audience.end());
+    }
+
+    /// Lets critical units from this position on be sent again.
+    pub(crate) fn rewind_critical(&mut self, critical_at: u64) {
+        self.critical_at = critical_at;
     }
 
     /// Moves to the end of the log, so that only new events are delivered. What was delivered of a text that

@@ -377,3 +377,148 @@ fn one_restart_after_another_does_not_keep_a_session_whose_agent_is_gone() {
     world.say("state.changed", json!({ "from_state": "idle", "to_state": "thinking" }));
     assert_eq!(silent(&world), 0);
 }
+
+fn is_complete(outputs: &[Output]) -> bool {
+    outputs.iter().any(|it| matches!(it, Output::Resumed { is_complete: true, .. }))
+}
+
+/// Someone who listens as people do, with a pace.
+fn paced() -> Json {
+    limited(5, json!({ "pace_wpm": 180, "coalesce_boundaries": ["sentence"] }))
+}
+
+/// Someone with a rate that has just been sent everything, and the event that came last.
+fn caught_up(world: &mut World) -> (Subscriber, Option<aaep::EventId>) {
+    let one = world.listen(1, limited(2, json!({})));
+    world.say("tool.invoked", tool(1));
+    world.pass_s(9);
+    let last = last_id(&world.take(&one));
+    assert!(last.is_some());
+    (one, last)
+}
+
+#[test]
+fn after_an_orderly_stop_a_subscriber_that_was_sent_everything_misses_nothing() {
+    for wishes in [json!({}), everything(), paced(), limited(1, json!({}))] {
+        let mut world = World::started();
+        let early = world.listen(1, wishes.clone());
+        // With a rate or a pace, the critical event overtakes some of those before it.
+        (1..5).for_each(|it| drop(world.say("tool.invoked", tool(it))));
+        world.say("handoff.requested", handoff());
+        world.say("progress.updated", json!({ "progress": { "percent": 7 } }));
+        world.pass_s(9);
+        // This one is sent a summary and nothing else.
+        let late = world.listen(2, wishes.clone());
+        world.pass_s(9);
+        let last = [&early, &late].map(|it| last_id(&world.take(it)));
+        assert!(last.iter().all(Option::is_some));
+        // Where they are stays known, however often the hub stops.
+        for number in 5..7 {
+            let outputs = world.stop_and_start(2);
+            let both = [&early, &late].map(|it| again(it, &outputs));
+            for (subscriber, last) in both.iter().zip(&last) {
+                assert!(is_complete(&world.reconnect(subscriber, last.as_ref())), "{wishes}");
+                world.pass_s(9);
+                assert_eq!(kinds(world.heard(subscriber)), Vec::<&str>::new(), "{wishes}");
+            }
+            if number == 6 {
+                world.say("tool.invoked", tool(number));
+                world.pass_s(9);
+                both.iter().for_each(|it| assert_eq!(kinds(world.heard(it)), ["tool.invoked"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn after_an_orderly_stop_a_sentence_that_was_begun_is_told_whole() {
+    let mut world = World::started();
+    let one = world.listen(1, paced());
+    world.chunk("One. Tw", 0, false);
+    world.pass_s(9);
+    let heard = world.take(&one);
+    assert_eq!(text_of(&heard, None).trim(), "One.");
+    let outputs = world.stop_and_start(2);
+    let one = again(&one, &outputs);
+    assert!(is_complete(&world.reconnect(&one, last_id(&heard).as_ref())));
+    world.chunk("o.", 7, true);
+    world.pass_s(9);
+    let text: String = world.heard(&one).iter().map(|it| it.text("chunk")).collect();
+    assert_eq!(text.trim(), "Two.");
+}
+
+#[test]
+fn after_an_orderly_stop_a_subscriber_that_was_sent_nothing_misses_nothing() {
+    let mut world = World::new();
+    let one = world.listen(1, paced());
+    let outputs = world.stop_and_start(2);
+    let one = again(&one, &outputs);
+    assert!(is_complete(&world.reconnect(&one, None)));
+    world.start(SESSION);
+    assert_eq!(kinds(world.heard(&one)), ["session.started"]);
+}
+
+#[test]
+fn after_an_orderly_stop_what_came_while_nobody_was_connected_is_told() {
+    let mut world = World::started();
+    let (one, last) = caught_up(&mut world);
+    let outputs = world.stop_and_start(2);
+    let one = again(&one, &outputs);
+    world.say("tool.invoked", tool(2));
+    assert!(is_complete(&world.reconnect(&one, last.as_ref())));
+    assert_eq!(kinds(world.heard(&one)), ["tool.invoked"]);
+}
+
+#[test]
+fn after_an_orderly_stop_a_subscriber_that_lost_its_last_event_hears_that_something_may_be_missing()
+{
+    let mut world = World::started();
+    let (one, earlier) = caught_up(&mut world);
+    world.say("tool.invoked", tool(2));
+    world.pass_s(9);
+    let outputs = world.stop_and_start(2);
+    let one = again(&one, &outputs);
+    assert!(!is_complete(&world.reconnect(&one, earlier.as_ref())));
+    assert!(world.heard(&one).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn after_an_orderly_stop_a_subscriber_for_which_something_was_held_hears_that_it_may_be_missing() {
+    let mut world = World::started();
+    let (one, _) = caught_up(&mut world);
+    (2..9).for_each(|it| drop(world.say("tool.invoked", tool(it))));
+    let last = last_id(&world.take(&one));
+    let outputs = world.stop_and_start(2);
+    let one = again(&one, &outputs);
+    assert!(!is_complete(&world.reconnect(&one, last.as_ref())));
+    assert!(world.heard(&one).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn a_kill_after_an_orderly_stop_leaves_nothing_to_rely_on() {
+    let mut world = World::started();
+    let (one, last) = caught_up(&mut world);
+    let outputs = world.stop_and_start(2);
+    world.reconnect(&again(&one, &outputs), last.as_ref());
+    world.say("tool.invoked", tool(2));
+    world.say(
+        "tool.completed",
+        json!({ "tool": "list", "tool_call_id": "call_2",
+        "status": "success", "summary_normal": "Listed." }),
+    );
+    let outputs = world.restart(2);
+    let one = again(&one, &outputs);
+    assert!(!is_complete(&world.reconnect(&one, last.as_ref())));
+    assert!(world.heard(&one).first().is_some_and(Heard::has_gap));
+}
+
+#[test]
+fn what_an_orderly_stop_said_counts_for_nothing_if_something_is_lost() {
+    let mut world = World::started();
+    let (one, last) = caught_up(&mut world);
+    world.handle(aaep_engine::EngineInput::Stop);
+    world.stored.is_incomplete = true;
+    let outputs = world.restart(2);
+    let one = again(&one, &outputs);
+    assert!(!is_complete(&world.reconnect(&one, last.as_ref())));
+}

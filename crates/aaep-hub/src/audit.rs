@@ -22,7 +22,9 @@ mod show;
 
 pub use chain::{Broken, BrokenReason, MAX_LINE_BYTES, VerifiedLog, verify};
 pub use file::LOG_BROKEN;
-pub(crate) use file::{AdoptError, AdoptedLog, AuditFile, KeptLog, adopt, look, set_aside};
+pub(crate) use file::{
+    AdoptError, AdoptedLog, AuditFile, KeptLog, KnownLog, adopt, look, set_aside,
+};
 pub use line::{AuditLine, Entry, Hash};
 pub(crate) use line::{ChainHead, details_hash, new_salt};
 pub use show::{Details, ExportError, Show, Shown, export, show, show_after};

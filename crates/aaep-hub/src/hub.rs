@@ -38,6 +38,7 @@ mod holders;
 mod keeper;
 mod legacy;
 mod names;
+mod open_asks;
 pub(crate) mod own_ids;
 mod owner;
 mod permission_note;

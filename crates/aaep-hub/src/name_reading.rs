@@ -119,6 +119,24 @@ pub(crate) fn told_apart(name: &str, principal: &str) -> String {
     format!("{} ({principal})", told_part(name, room).trim_end())
 }
 
+/// Whether people could take the end of a project for a principal that the hub has added to the name of an agent:
+/// "Builder in shop (token laptop)".
+pub(crate) fn is_deceptive_project(project: &str) -> bool {
+    let is_seen = |c: char| has_skeleton(c) && !unicode_normalization::char::is_combining_mark(c);
+    let ends_word = |c: char| !c.is_alphanumeric() && is_seen(c);
+    // The words of a path are not taken for it: "work/user-service".
+    let begins_words = |c: char| ends_word(c) && !"-_./".contains(c);
+    let names_a_principal = |words: &str| {
+        let mut read = String::new();
+        words.split(ends_word).any(|word| {
+            read += &folded(word);
+            FOLDED_KINDS.contains(&read)
+        })
+    };
+    let mut begins = project.match_indices(begins_words).map(|(at, c)| at + c.len());
+    begins.any(|at| names_a_principal(&project[at..])) || project.contains(steers_direction)
+}
+
 /// The part of a name of which people are told the beginning. The rest is never looked at, so nothing that cannot be
 /// seen moves another name to its front.
 fn heard_part(name: &str) -> &str {
@@ -192,7 +210,7 @@ fn folded_looks(name: &str) -> String {
             if small.len() == before && has_gap && was_digit && c.is_numeric() {
                 small.push(' ');
             }
-            small.push(look);
+            small.push(plain_letter(look));
         }
         if small.len() > before {
             (was_digit, has_gap) = (c.is_numeric(), false);
@@ -202,6 +220,43 @@ fn folded_looks(name: &str) -> String {
     }
     let looks = skeleton(&small).filter(|c| c.is_alphanumeric() || *c == ' ');
     looks.map(|c| if c == 'i' { 'l' } else { c }).collect()
+}
+
+/// The letter that people see in one of another form. UTS 39 keeps small capitals apart, and with them the letters of
+/// other scripts that look like one, such as the Cyrillic letter Te.
+fn plain_letter(c: char) -> char {
+    const SMALL_CAPITALS: [(char, char); 22] = [
+        ('\u{1d00}', 'a'),
+        ('\u{299}', 'b'),
+        ('\u{1d04}', 'c'),
+        ('\u{1d05}', 'd'),
+        ('\u{1d07}', 'e'),
+        ('\u{a730}', 'f'),
+        ('\u{262}', 'g'),
+        ('\u{29c}', 'h'),
+        ('\u{26a}', 'i'),
+        ('\u{1d0a}', 'j'),
+        ('\u{1d0b}', 'k'),
+        ('\u{29f}', 'l'),
+        ('\u{1d0d}', 'm'),
+        ('\u{274}', 'n'),
+        ('\u{1d0f}', 'o'),
+        ('\u{1d18}', 'p'),
+        ('\u{280}', 'r'),
+        ('\u{a731}', 's'),
+        ('\u{1d1b}', 't'),
+        ('\u{1d1c}', 'u'),
+        ('\u{28f}', 'y'),
+        ('\u{138}', 'k'),
+    ];
+    // White letters on black circles and squares.
+    let enclosed = [0x1_f150, 0x1_f170]
+        .into_iter()
+        .filter_map(|from| u32::from(c).checked_sub(from).filter(|letter| *letter < 26))
+        .find_map(|letter| char::from_u32(u32::from('a') + letter));
+    let small_capital =
+        SMALL_CAPITALS.iter().find(|(form, _)| *form == c).map(|(_, letter)| *letter);
+    small_capital.or(enclosed).unwrap_or(c)
 }
 
 /// Whether a character is more than an invisible one that only steers others.
@@ -226,6 +281,11 @@ mod tests {
             ("photos", "ph\u{34f}otos"),
             ("photos", "\u{202e}photos"),
             ("photos", "p\u{336}h\u{336}otos"),
+            ("photos", "pho\u{442}os"),
+            ("photos", "pho\u{3c4}os"),
+            ("photos", "\u{1d18}\u{29c}\u{1d0f}\u{1d1b}\u{1d0f}s"),
+            ("photos", "\u{1f17f}hotos"),
+            ("photos", "\u{1f15f}hotos"),
             ("payroll", "payro11"),
             ("payroll", "payroIl"),
             ("payroll", "payro||"),
@@ -282,6 +342,8 @@ mod tests {
         for name in [
             "Claude Code (token laptop)",
             "Claude, t\u{43e}ken laptop",
+            "Claude (\u{442}oken laptop)",
+            "Claude (\u{1d1b}oken laptop)",
             "x (Local-Program)",
             "\u{202e}sotohp",
             "p\u{2066}hotos",
@@ -290,6 +352,31 @@ mod tests {
         }
         for name in ["Claude Code", "token", "Token counter", "User helper"] {
             assert!(!is_deceptive(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_project_that_states_a_principal_is_recognized() {
+        for project in [
+            "shop (token laptop)",
+            "(token laptop)",
+            "shop, t\u{43e}ken laptop",
+            "shop (\u{442}oken laptop)",
+            "shop (to\u{200b}ken-laptop)",
+            "shop your own program",
+            "\u{202e}pohs",
+        ] {
+            assert!(is_deceptive_project(project), "{project}");
+        }
+        for project in [
+            "shop",
+            "token-shop",
+            "work/user-service",
+            "work/token_v2",
+            "new accounting",
+            "\u{e9}t\u{e9}",
+        ] {
+            assert!(!is_deceptive_project(project), "{project}");
         }
     }
 

@@ -56,7 +56,7 @@ use crate::hub::{Hub, rejected_by_limit};
 use crate::metrics::Metrics;
 use answer::{HttpResponse, SendingBody};
 use certificates::ServerCertificates;
-use door::{CheckedRequest, RequestChecks, ServedConnection, for_page};
+use door::{CheckedRequest, RequestChecks, RequestInProgress, ServedConnection, for_page};
 use issuer::IssuerKeyFetcher;
 use route::RequestRoute;
 use stop::{StopController, StopSignal};
@@ -176,6 +176,11 @@ impl ServerApp {
             ) => route.name(),
             Err(_) => "none",
         };
+        let principal = match &passed {
+            Ok(CheckedRequest::Admitted(_, it) | CheckedRequest::Full(_, it, _)) => Some(&it.id),
+            Ok(CheckedRequest::Open(_) | CheckedRequest::Refused(..)) | Err(_) => None,
+        };
+        let principal = principal.cloned();
         let answered = match passed {
             Ok(CheckedRequest::Open(route)) => Ok(self.open(&route, &connection, &request)),
             Ok(CheckedRequest::Full(route, principal, limit)) => {
@@ -197,9 +202,30 @@ impl ServerApp {
         };
         let answer = answered.unwrap_or_else(|answer| *answer);
         let status = answer.status().as_u16();
+        let in_progress = match principal.filter(|_| status >= 400) {
+            Some(principal) => self.hold_back(&principal, &connection, in_progress).await,
+            None => in_progress,
+        };
         self.metrics.answered(status);
         tracing::debug!(route, status, "A request was answered.");
         for_page(answer, &page).map(|content| SendingBody::new(content, in_progress))
+    }
+
+    /// Waits before a principal is told of yet another refusal. Meanwhile its connection may give way.
+    async fn hold_back(
+        &self,
+        principal: &str,
+        connection: &Arc<ServedConnection>,
+        in_progress: RequestInProgress,
+    ) -> RequestInProgress {
+        let now_us = self.hub.clock().now().monotonic_us;
+        let wait = self.guard.refused(principal, now_us);
+        if wait.is_zero() {
+            return in_progress;
+        }
+        drop(in_progress);
+        tokio::time::sleep(wait).await;
+        connection.begin_request()
     }
 
     /// Answers requests that need no credentials.

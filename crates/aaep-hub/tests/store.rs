@@ -30,7 +30,6 @@ fn event(order: u64, session: u64, bytes: usize) -> StoreChange {
         agent: 1,
         principal: PrincipalNumber(1),
         by_hub: false,
-        is_urgent: false,
         unix_us: 0,
         json: vec![b'x'; bytes].into(),
     }

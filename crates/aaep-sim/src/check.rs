@@ -140,7 +140,7 @@ pub enum WorldMoment<'a> {
     Arrived(&'a DeliveredEvent),
     /// A connection broke; the events on its wire are lost.
     Lost(usize),
-    /// The hub was killed, and started again from its storage. The outputs of the recovery come next.
+    /// The hub was killed or stopped, and started again from its storage. The outputs of the recovery come next.
     Restarted {
         /// Whether the machine's clock jumped meanwhile. If so, asks have the time left that the
         /// hub says; another invariant bounds that.

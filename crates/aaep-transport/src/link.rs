@@ -22,6 +22,7 @@ pub use aaep_http::HttpAddress;
 pub use dial::{DialError, DialOptions, LinkResume, dial};
 pub use sse::NO_HANDSHAKE;
 pub use target::{MAX_TARGET_BYTES, Target, TargetError};
+pub use websocket::websocket_over;
 
 /// How long a wire keeps running for the last messages, when its subscriber is gone or the producer has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);

@@ -25,9 +25,9 @@ pub(crate) fn has_something_visible(text: &str) -> bool {
     })
 }
 
-/// Symbols that are blank by their definition: a braille cell without dots, and a note without a
-/// head.
-const BLANKS: [char; 2] = ['\u{2800}', '\u{1d159}'];
+/// Symbols that are blank by their definition: a braille cell without dots, a note without a head,
+/// and the place of an object that a text does not have.
+const BLANKS: [char; 3] = ['\u{2800}', '\u{1d159}', '\u{fffc}'];
 
 /// Whether a character has the Unicode property `Default_Ignorable_Code_Point`, so it is drawn as
 /// nothing.
@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn marks_and_characters_without_meaning_are_nothing_by_themselves() {
-        for c in "\u{fdd0}\u{13440}\u{1d159}\u{300}\u{20e3}\u{903}\u{378}\u{e000}\u{10ffff}".chars()
+        for c in "\u{fdd0}\u{13440}\u{1d159}\u{fffc}\u{300}\u{20e3}\u{903}\u{378}\u{e000}\u{10ffff}"
+            .chars()
         {
             assert!(!has_something_visible(&format!(" {c}{c}\n")), "{c:?}");
             assert!(has_something_visible(&format!("a{c}")));

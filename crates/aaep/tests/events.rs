@@ -246,6 +246,7 @@ fn nobody_is_asked_something_that_cannot_be_seen() {
                 "\u{fdd0}",
                 "\u{13440}",
                 "\u{1d159}",
+                "\u{fffc}",
                 "\u{300}",
             ] {
                 let document = set(pointer, blank).on(&minimal(kind));

@@ -506,7 +506,9 @@ impl Announcer {
         if progress >= PresentationProgress::Left && before < PresentationProgress::Left {
             self.decided.outcomes.push(AnnouncerOutcome::Presented(number));
         }
-        if progress == PresentationProgress::Whole && before < PresentationProgress::Whole {
+        let is_news = before < PresentationProgress::Whole || question.is_spoken_over;
+        if progress == PresentationProgress::Whole && is_news {
+            question.is_spoken_over = false;
             self.decided.outcomes.push(AnnouncerOutcome::PresentedWhole(number));
         }
     }

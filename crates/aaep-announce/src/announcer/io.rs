@@ -195,8 +195,11 @@ pub enum AnnouncerOutcome {
     Presenting(AskNumber),
     /// The question was presented whole, or as much of it as the person wanted to hear. Its time counts from now.
     Presented(AskNumber),
-    /// The question was presented to its end. Only an answer that begins after that can be consent (ruling 33).
+    /// The question was presented to its end. Only an answer that begins after that can be consent (ruling 33). This
+    /// comes again if the question is told again after [`AnnouncerOutcome::AgentSpoke`].
     PresentedWhole(AskNumber),
+    /// The agent that asked the question says something else. Its words may sound like another question.
+    AgentSpoke(AskNumber),
     /// The person answered the question at the device.
     Chosen {
         /// Which question.

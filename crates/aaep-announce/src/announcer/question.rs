@@ -43,6 +43,8 @@ pub(super) struct AnnouncedAsk {
     /// Those ids that had the whole question, and not only the warning about its time.
     pub(super) whole_ids: Vec<UtteranceId>,
     pub(super) presentation: PresentationProgress,
+    /// Whether its agent has said something else since it was presented whole.
+    pub(super) is_spoken_over: bool,
     pub(super) is_answered: bool,
     /// Whether its outcome is unknown.
     pub(super) is_doubtful: bool,
@@ -105,6 +107,7 @@ impl AnnouncedAsk {
             ids: Vec::new(),
             whole_ids: Vec::new(),
             presentation: PresentationProgress::NotYet,
+            is_spoken_over: false,
             is_answered: false,
             is_doubtful: false,
             is_warned: false,

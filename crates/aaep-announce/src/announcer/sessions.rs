@@ -11,7 +11,7 @@ use super::activity::AgentActivity;
 use super::io::HubNumber;
 use super::phrase::{FieldWording, TextLanguage};
 use super::truth::SessionFacts;
-use crate::english::{IN_PROJECT, listening, numbered};
+use crate::english::{IN_PROJECT, OWN_LABELS, listening, numbered};
 use crate::profile::{Preferences, Replies};
 use crate::words::{MAX_SAID, PieceEnd, Stream, cut, one_line, own};
 
@@ -31,6 +31,9 @@ const MAX_NAME: usize = 60;
 const MAX_AGENT_ID: usize = 256;
 /// A session that was quiet for this long no longer shares its name with new sessions.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
+
+/// What can stand between a speaker and their words.
+const SPEAKER_MARKS: [char; 5] = [':', '\u{ff1a}', '\u{2236}', '\u{2013}', '\u{2014}'];
 
 /// A session of a hub. Two hubs can use the same id, and one must not speak for the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +120,24 @@ pub(super) struct TrackedSessions {
     last_reply: Option<HubSessionKey>,
 }
 
+/// Whether the words of an agent begin with a label of our own, as if they were ours.
+pub(super) fn begin_like_a_label(words: &str) -> bool {
+    let is_like =
+        |beginning: String| OWN_LABELS.iter().any(|it| beginning.starts_with(&letters(it)));
+    named_speaker(words).is_some_and(is_like)
+}
+
+/// The letters of the beginning that may name a speaker.
+fn named_speaker(words: &str) -> Option<String> {
+    let (beginning, _) = words.split_once(SPEAKER_MARKS)?;
+    (beginning.len() <= MAX_NAME * 3).then(|| letters(beginning))
+}
+
+/// The letters and digits of some words, in lower case: marks and blanks make no other name.
+fn letters(words: &str) -> String {
+    words.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 impl TrackedSessions {
     /// Returns the session of an event, and adds it if it is new.
     pub(super) fn enter(
@@ -188,13 +209,12 @@ impl TrackedSessions {
 
     /// Whether the words begin with the name of an agent, as if that agent spoke.
     pub(super) fn begin_like_a_name(&self, words: &str) -> bool {
-        let Some((beginning, _)) = words.split_once(':') else { return false };
-        beginning.len() <= MAX_NAME * 3
-            && self.known.values().any(|it| {
-                // The name without the project is already enough to impersonate an agent.
-                let name = it.name.split(IN_PROJECT).next().unwrap_or_default().to_lowercase();
-                !name.is_empty() && beginning.trim().to_lowercase().starts_with(&name)
-            })
+        let Some(beginning) = named_speaker(words) else { return false };
+        self.known.values().any(|it| {
+            // The name without the project is already enough to impersonate an agent.
+            let name = letters(it.name.split(IN_PROJECT).next().unwrap_or_default());
+            !name.is_empty() && beginning.starts_with(&name)
+        })
     }
 
     pub(super) fn len(&self) -> usize {

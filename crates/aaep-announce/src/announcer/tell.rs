@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::io::{AnnouncerOutcome, AskNumber};
 use super::question::{AnnouncedAsk, PresentationProgress};
 use super::queue::{QueuedUtterance, UtteranceTopic};
+use super::sessions::begin_like_a_label;
 use super::{Announcer, CurrentUtterance, DeviceHealth};
 use crate::english::{asks, at, listening};
 use crate::utterance::{
@@ -118,6 +119,7 @@ impl Announcer {
         if item.about == UtteranceTopic::LeftOut {
             self.events_left_out = 0;
         }
+        self.note_agent_spoke(&item);
         if item.kind == UtteranceKind::Progress
             && let Some(session) = item.session_id.as_ref().and_then(|it| self.sessions.get_mut(it))
         {
@@ -164,6 +166,19 @@ impl Announcer {
             last_serial: self.queue.last_serial(),
             is_unwanted: false,
         });
+    }
+
+    /// Notes which questions of the same session these words of an agent follow.
+    fn note_agent_spoke(&mut self, item: &QueuedUtterance) {
+        let Some(session_id) = item.session_id.as_ref().filter(|_| item.kind.is_of_agent()) else {
+            return;
+        };
+        for asked in self.questions.values_mut().filter(|it| it.session_id == *session_id) {
+            if asked.presentation == PresentationProgress::Whole {
+                asked.is_spoken_over = true;
+                self.decided.outcomes.push(AnnouncerOutcome::AgentSpoke(asked.number));
+            }
+        }
     }
 
     /// Whether the current utterance is news that a voice has nearly said.
@@ -224,7 +239,8 @@ impl Announcer {
             _ => None,
         };
         let number = number.filter(|_| !self.is_past && self.may_be_several());
-        let begins_like_a_name = self.sessions.begin_like_a_name(&plain);
+        let begins_like_a_name = self.sessions.begin_like_a_name(&plain)
+            || item.kind.is_of_agent() && begin_like_a_label(&plain);
         let is_continued = item.parts_said > 0 || !item.is_first;
         let is_next_part = item.about.question().is_some_and(|it| self.telling == Some(it));
         if is_continued && is_next_part && hub.is_none() && !begins_like_a_name {

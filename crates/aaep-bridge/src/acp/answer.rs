@@ -6,12 +6,14 @@ use super::menu::{AcpMenuEnding, AcpPlace};
 use super::permission::{OpenPermission, PermissionOption, PermissionOptions, question};
 use super::tool_call::CallDecision;
 use super::turn::tell_invoked;
-use super::wire::{RequestId, cancel_request, cancel_session, cancelled, selected};
-use super::{AcpAsk, AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup};
+use super::wire::{cancel_request, cancel_session, cancelled, selected};
+use super::{AcpBridge, AcpForward, AcpPlan, AcpSetup};
 use super::{MAX_LATE_ANSWERS, MAX_PERMISSIONS};
 use crate::event::shortened_to;
 use crate::gate::AskAnswer;
 use crate::policy::AskPolicy;
+use crate::proxy_ask::{ProxyAsk, ProxyAskNumber};
+use crate::request_id::RequestId;
 
 /// Where and how a permission request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +45,9 @@ impl AcpBridge {
             plan.forward = AcpForward::Nothing;
             plan.to_agent.push(cancelled(&message["id"]));
             plan.notice = Some(format!(
-                "{} asked again under a number that is still open in the editor. It was told that nobody answers.",
-                self.agent_name
+                "{} asked again under a number that is still open in {}. It was told that nobody answers.",
+                self.agent_name,
+                self.window()
             ));
             return;
         }
@@ -80,15 +83,14 @@ impl AcpBridge {
         let is_tracked = self.permissions.len() < MAX_PERMISSIONS
             && self.late.len() + self.permissions.len() < MAX_LATE_ANSWERS;
         let number = self.next_ask();
-        let name = self.agent_name.clone();
+        let (name, window) = (self.agent_name.clone(), self.window());
         let Some(turn) = self.turn(session) else { return };
         plan.events.extend(turn.end_text());
         let voice = turn.voice.clone();
         let call = params["toolCall"]["toolCallId"].as_str().unwrap_or_default().to_owned();
         let at = turn.call_at(&call).filter(|_| is_tracked);
         let Some(known) = at.and_then(|it| turn.call(it)) else {
-            let place = place.name();
-            plan.events.push(voice.waits(&format!("{name} asks in {place}. Answer there.")));
+            plan.events.push(voice.waits(&format!("{name} asks in {window}. Answer there.")));
             self.refuse_unput(&message["id"], plan);
             return;
         };
@@ -103,7 +105,7 @@ impl AcpBridge {
         if asked.is_none() {
             let words = known.question(&folder).unwrap_or_else(|| known.sentence(&folder));
             let words = shortened_to(&words, 1500);
-            let words = format!("{name} asks in {}: {words} {verdict} Answer there.", place.name());
+            let words = format!("{name} asks in {window}: {words} {verdict} Answer there.");
             plan.events.push(voice.waits(&words));
         }
         let permission = OpenPermission {
@@ -117,7 +119,8 @@ impl AcpBridge {
             digest: known.digest(),
             verdict,
         };
-        plan.ask = asked.map(|(event, is_confirmation)| AcpAsk { number, event, is_confirmation });
+        plan.ask =
+            asked.map(|(event, is_confirmation)| ProxyAsk { number, event, is_confirmation });
         self.permissions.insert(id.clone(), permission);
         if place == AcpPlace::Chat {
             self.put_menu(id, plan);
@@ -125,19 +128,18 @@ impl AcpBridge {
     }
 
     /// The person answered here, or nobody did. Only the first answer counts.
-    pub fn answer(&mut self, number: AcpAskNumber, answer: &AskAnswer) -> AcpPlan {
+    pub fn answer(&mut self, number: ProxyAskNumber, answer: &AskAnswer) -> AcpPlan {
         let mut plan = AcpPlan::default();
         let found = self.permissions.iter().find(|(_, it)| it.ask == Some(number));
         let Some(id) = found.map(|(id, _)| id.clone()) else { return plan };
         let Some(permission) = self.permissions.remove(&id) else { return plan };
         let Some(option) = permission.options.meant(answer).cloned() else {
-            let session = permission.session.clone();
+            let (session, window) = (permission.session.clone(), self.window());
             plan.only_here = permission.menu;
             self.permissions.insert(id, OpenPermission { ask: None, ..permission });
-            if let Some(voice) = self.turn(&session).map(|it| it.voice.clone()) {
-                let place = self.place.name();
-                let words = format!("Nobody answered here. The question stays open in {place}.");
-                plan.events.push(voice.waits(&words));
+            if let Some(turn) = self.turn(&session) {
+                let words = format!("Nobody answered here. The question stays open in {window}.");
+                plan.events.push(turn.voice.waits(&words));
             }
             return plan;
         };
@@ -165,9 +167,10 @@ impl AcpBridge {
             plan.forward = AcpForward::Nothing;
             return;
         }
+        let window = self.window();
         if let Some(session) = self.elicitations.remove(id) {
-            let words = format!("It was answered in {}.", self.place.name());
             if let Some(turn) = self.turn(&session) {
+                let words = format!("It was answered in {window}.");
                 let fields = json!({ "to_state": "thinking", "summary_normal": words });
                 plan.events.push(turn.voice.event("state.changed", fields));
             }
@@ -180,14 +183,14 @@ impl AcpBridge {
         let option = option.and_then(|it| permission.options.find(it)).cloned();
         let is_denied = option.is_none() && outcome["outcome"] != "selected";
         if is_denied {
-            self.tell_denied(&permission, "It was not allowed in the editor.", plan);
+            self.tell_denied(&permission, &format!("It was not allowed in {window}."), plan);
         } else {
             self.tell_decision(&permission, option.as_ref(), AnswerPlace::Front, plan);
         }
     }
 
     /// The person chose from a menu. Nothing happens if it is over, or if it does not have this option.
-    pub fn choose(&mut self, menu: AcpAskNumber, option: &str) -> AcpPlan {
+    pub fn choose(&mut self, menu: ProxyAskNumber, option: &str) -> AcpPlan {
         let mut plan = AcpPlan::default();
         let found = self.permissions.iter().find(|(_, it)| it.menu == Some(menu));
         let Some((id, option)) =
@@ -213,7 +216,7 @@ impl AcpBridge {
     ) {
         let name = option.map(|it| it.name.as_str()).unwrap_or_default();
         let how = match place {
-            AnswerPlace::Front => format!("In {} it was answered: “{name}”.", self.place.name()),
+            AnswerPlace::Front => format!("In {} it was answered: “{name}”.", self.window()),
             AnswerPlace::Confirmation => String::new(),
             AnswerPlace::Choice => format!("You chose: “{name}”."),
         };
@@ -264,21 +267,11 @@ impl AcpBridge {
     ) {
         let folder = self.folder(&permission.session);
         let Some(turn) = self.turn(&permission.session) else { return };
-        plan.events.extend(turn.end_text());
-        turn.not_run += 1;
-        let voice = turn.voice.clone();
-        let Some(call) = turn.call_named(&permission.call) else { return };
-        call.decision = CallDecision::Denied;
-        if let Some(tool) = call.told_as.clone() {
-            let words = format!("It was not run. {how}");
-            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
-                "error_message": words.trim() });
-            plan.events.push(voice.event("tool.completed", fields));
-        } else {
-            let how = if how.is_empty() { String::new() } else { format!(" {how}") };
-            let words = format!("Was not run.{how} {}", call.sentence(&folder));
-            plan.events.push(voice.progress(&words));
+        let Some(at) = turn.call_at(&permission.call) else { return };
+        if let Some(call) = turn.call(at) {
+            call.decision = CallDecision::Denied;
         }
+        turn.tell_not_run(at, how, &folder, plan);
     }
 
     /// Takes the questions of a session away from the person; the editor still answers the agent.
@@ -314,7 +307,7 @@ impl AcpBridge {
         setup: &AcpSetup<'_>,
         plan: &mut AcpPlan,
     ) {
-        let place = self.place;
+        let window = self.window();
         let Some(turn) = self.turn(session) else { return };
         let voice = turn.voice.clone();
         let Some(actions) = turn.call_named(call).map(|it| it.actions()) else { return };
@@ -323,9 +316,8 @@ impl AcpBridge {
         };
         for permission in self.permissions.values_mut().filter(is_it) {
             plan.withdrawn.extend(permission.ask.take());
-            let place = place.name();
             let words = format!(
-                "It changed what it asks for, so the question here is closed. Answer in {place}."
+                "It changed what it asks for, so the question here is closed. Answer in {window}."
             );
             plan.events.push(voice.waits(&words));
         }
@@ -341,7 +333,7 @@ impl AcpBridge {
     ) {
         let params = &message["params"];
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let (name, place) = (self.agent_name.clone(), self.place.name());
+        let (name, window) = (self.agent_name.clone(), self.window());
         if self.session(&session).is_none_or(|it| it.turn.is_none()) {
             let Some(voice) = self.open_turn(&session, setup.now_ms) else { return };
             plan.events.push(voice.started(&format!("{name} is at work.")));
@@ -350,7 +342,7 @@ impl AcpBridge {
         plan.events.extend(turn.end_text());
         let question = shortened_to(params["message"].as_str().unwrap_or_default(), 1500);
         let words = format!(
-            "{name} has a question, which can only be answered in {place}. It asks: {question}"
+            "{name} has a question, which can only be answered in {window}. It asks: {question}"
         );
         plan.events.push(turn.voice.waits(&words));
         let has_room = self.elicitations.len() < MAX_PERMISSIONS;
@@ -392,7 +384,7 @@ impl AcpBridge {
 
     /// Closes the question in the editor, and lets its late answer reach nobody.
     fn close_in_editor(&mut self, id: RequestId, written: &Value, plan: &mut AcpPlan) {
-        if self.place == AcpPlace::Editor {
+        if self.place != AcpPlace::Chat {
             plan.to_editor.push(cancel_request(written));
             self.late.insert(id);
         }

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::form::AcpForm;
-use super::wire::RequestId;
 use super::{MAX_SESSION_ID_BYTES, PROTOCOL_VERSION};
 use crate::event::shortened_to;
+use crate::request_id::RequestId;
 use opened::{OpenedSession, listed_sessions};
 
 /// The most forms that are open at once.

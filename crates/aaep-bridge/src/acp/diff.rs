@@ -21,6 +21,8 @@ const MAX_PATH_CHARS: usize = 4096;
 pub(super) struct AcpFileDiff {
     pub(super) path: String,
     is_new: bool,
+    /// Whether the file is deleted. No text at all stands for that; the protocol has no form for it.
+    pub(super) is_deleted: bool,
     lines: (u64, u64),
     /// The replaced words and the new ones, without the lines that stay.
     words: Option<(String, String)>,
@@ -47,6 +49,7 @@ impl AcpFileDiff {
         Some(AcpFileDiff {
             path: path.to_owned(),
             is_new: old.is_none(),
+            is_deleted: diff.get("newText").is_some_and(Value::is_null),
             lines: (added.len() as u64, removed.len() as u64),
             words: is_short.then_some(words),
             digest: digest.as_str().to_owned(),
@@ -57,6 +60,7 @@ impl AcpFileDiff {
     pub(super) fn question(&self, project: &str) -> String {
         let path = within(&self.path, project);
         match &self.words {
+            _ if self.is_deleted => format!("Delete {path}."),
             _ if self.is_new => format!("Create {path}, {}.", count(self.lines.0, "line")),
             Some((old, new)) if old.is_empty() && !new.is_empty() => {
                 format!("Change {path}: add “{new}”.")
@@ -74,7 +78,9 @@ impl AcpFileDiff {
     /// What came of it.
     pub(super) fn result(&self, project: &str) -> String {
         let path = within(&self.path, project);
-        if self.is_new {
+        if self.is_deleted {
+            format!("{path} was deleted.")
+        } else if self.is_new {
             format!("{path} was created, {}.", count(self.lines.0, "line"))
         } else {
             format!("{path}: {}.", patch_words(self.lines))

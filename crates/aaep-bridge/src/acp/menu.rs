@@ -6,15 +6,19 @@
 use serde_json::{Value, json};
 
 use super::permission::{MAX_QUESTION_CHARS, OpenPermission};
-use super::wire::{RequestId, cancelled, selected};
-use super::{AcpAskNumber, AcpBridge, AcpPlan, AcpSetup};
+use super::wire::{cancelled, selected};
+use super::{AcpBridge, AcpPlan, AcpSetup};
 use crate::event::AgentVoice;
+use crate::proxy_ask::ProxyAskNumber;
+use crate::request_id::RequestId;
 
-/// Where an agent is used.
+/// Where an agent asks the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AcpPlace {
+pub(super) enum AcpPlace {
     /// In an editor, which shows and answers permission requests as well.
     Editor,
+    /// In a window of its own, which does so too.
+    OwnWindow,
     /// In our own chat, where the bridge does so.
     Chat,
 }
@@ -23,6 +27,7 @@ impl AcpPlace {
     pub(super) fn name(self) -> &'static str {
         match self {
             AcpPlace::Editor => "the editor",
+            AcpPlace::OwnWindow => "its own window",
             AcpPlace::Chat => "aaep chat",
         }
     }
@@ -32,7 +37,7 @@ impl AcpPlace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcpMenu {
     /// Its number, for [`AcpBridge::choose`].
-    pub number: AcpAskNumber,
+    pub number: ProxyAskNumber,
     /// The question as an event with choices. The value of each is the id of an option.
     pub event: Value,
     /// The ids of the options that refuse.

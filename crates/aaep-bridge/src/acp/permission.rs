@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::AcpAskNumber;
 use super::tool_call::AcpToolCall;
 use crate::event::AgentVoice;
 use crate::gate::AskAnswer;
+use crate::proxy_ask::ProxyAskNumber;
 use crate::risk::{AgentAction, RiskVerdict};
 
 /// The longest question, in characters. A longer one cannot be put whole, so it is not put.
@@ -108,9 +108,9 @@ pub(super) struct OpenPermission {
     pub(super) call: String,
     pub(super) options: PermissionOptions,
     /// The question at the hub, while it can be answered there.
-    pub(super) ask: Option<AcpAskNumber>,
+    pub(super) ask: Option<ProxyAskNumber>,
     /// The menu in the chat.
-    pub(super) menu: Option<AcpAskNumber>,
+    pub(super) menu: Option<ProxyAskNumber>,
     /// What the person was shown.
     pub(super) shown: Vec<AgentAction>,
     pub(super) verdict: RiskVerdict,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::tool_call::{AcpToolCall, CallDecision};
-use super::wire::RequestId;
+use super::tool_call::AcpToolCall;
 use crate::event::{AgentVoice, count, shortened_to};
+use crate::request_id::RequestId;
 use crate::tool_words::duration_words;
 
 /// The most tool calls of a turn that are remembered, and the most changed files.
@@ -49,6 +49,8 @@ pub(super) struct AcpTurn {
     pub(super) tools: u64,
     pub(super) failed: u64,
     pub(super) not_run: u64,
+    /// Messages of the agent that are not known here.
+    pub(super) unknown: u64,
     changed_files: Vec<String>,
 }
 
@@ -127,6 +129,7 @@ impl AcpTurn {
             tools: 0,
             failed: 0,
             not_run: 0,
+            unknown: 0,
             changed_files: Vec::new(),
         }
     }
@@ -163,6 +166,12 @@ impl AcpTurn {
         self.calls.iter_mut().find(|it| it.id == id)
     }
 
+    /// The calls that were told to run, and not that they are over.
+    pub(super) fn calls_without_end(&mut self) -> impl Iterator<Item = &mut AcpToolCall> {
+        let is_open = |it: &&mut AcpToolCall| !it.has_ended && !it.is_told_over;
+        self.calls.iter_mut().filter(is_open)
+    }
+
     pub(super) fn note_changed(&mut self, path: String) {
         if self.changed_files.len() < MAX_CHANGED_FILES && !self.changed_files.contains(&path) {
             self.changed_files.push(path);
@@ -190,23 +199,6 @@ impl AcpTurn {
         }
         events.push(self.voice.said(&output.own_id, rest, false));
         events
-    }
-
-    /// Ends the calls that were told to run and of which nothing more was told. No turn ends before its tools.
-    pub(super) fn end_calls(&mut self) -> Vec<Value> {
-        let open = self.calls.iter_mut();
-        let open = open.filter(|it| !it.has_ended && it.decision != CallDecision::Denied);
-        let voice = &self.voice;
-        let ended = open.filter_map(|call| {
-            let tool = call.told_as.take()?;
-            call.end();
-            let fields = serde_json::json!({
-                "tool": tool, "tool_call_id": call.own_id, "status": "timeout",
-                "error_message": "How this ended was not reported.",
-            });
-            Some(voice.event("tool.completed", fields))
-        });
-        ended.collect()
     }
 
     /// Ends the text that is being told, if there is one.
@@ -240,6 +232,10 @@ impl AcpTurn {
                 let more = count(rest.len() as u64, "other file");
                 parts.push(format!("changed {one}, {two} and {more}"));
             }
+        }
+        if self.unknown > 0 {
+            let messages = count(self.unknown, "message");
+            parts.push(format!("{messages} of a form that is not known here"));
         }
         let took = duration_words(i64::try_from(self.took_ms(now_ms)).unwrap_or(i64::MAX));
         if parts.is_empty() {

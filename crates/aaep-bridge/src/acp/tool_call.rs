@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::diff::AcpFileDiff;
 use crate::event::shortened_to;
 use crate::risk::{ActionPlace, AgentAction, RiskGrade, RiskTable, RiskVerdict};
-use crate::tool_words::{action_sentence, tool_name_in_words, within};
+use crate::tool_words::{action_sentence, quoted_words, tool_name_in_words, within};
 
 /// The longest field of the arguments that is kept, and the longest arguments.
 const MAX_FIELD_BYTES: usize = 64 * 1024;
@@ -64,6 +64,8 @@ pub(super) struct AcpToolCall {
     /// What was allowed.
     pub(super) allowed: Option<Vec<AgentAction>>,
     pub(super) has_ended: bool,
+    /// Whether it was told to be over although the agent did not say so.
+    pub(super) is_told_over: bool,
 }
 
 impl AcpToolCall {
@@ -130,8 +132,7 @@ impl AcpToolCall {
         const SHELL: [&str; 3] = ["command", "cmd", "script"];
         if let Some(words) = SHELL.iter().find_map(|name| self.input[*name].as_array()) {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
-            let quoted = |word: &&str| format!("'{}'", word.replace('\'', "'\\''"));
-            return words.map(|it| it.iter().map(quoted).collect::<Vec<_>>().join(" "));
+            return words.map(|it| quoted_words(&it));
         }
         self.field(&SHELL).map(str::to_owned)
     }
@@ -157,16 +158,18 @@ impl AcpToolCall {
         let each = |make: fn(String) -> AgentAction| {
             paths.iter().map(|it| make((*it).to_owned())).collect::<Vec<_>>()
         };
-        let changed = || {
-            let diffs = self.diffs.iter().map(|it| AgentAction::WritePath(it.path.clone()));
-            diffs.collect::<Vec<_>>()
+        let change_of = |path: &str| {
+            let is_deleted = self.diffs.iter().any(|it| it.path == path && it.is_deleted);
+            let path = path.to_owned();
+            if is_deleted { AgentAction::DeletePath(path) } else { AgentAction::WritePath(path) }
         };
+        let changed = || self.diffs.iter().map(|it| change_of(&it.path)).collect::<Vec<_>>();
         let mut actions = match (self.kind.as_str(), self.command()) {
             ("edit", command) if !paths.is_empty() => {
                 // Some editing tools call what they do their command.
                 let command = command.filter(|it| !EDITING_WORDS.contains(&it.as_str()));
                 let shell = command.map(AgentAction::Shell).into_iter();
-                shell.chain(each(AgentAction::WritePath)).collect()
+                shell.chain(paths.iter().map(|it| change_of(it))).collect()
             }
             (_, Some(command)) => [vec![AgentAction::Shell(command)], changed()].concat(),
             ("delete", None) => each(AgentAction::DeletePath),
@@ -205,12 +208,12 @@ impl AcpToolCall {
             .actions()
             .iter()
             .map(|it| table.judge(std::slice::from_ref(it), &place))
-            .reduce(worse)
+            .reduce(RiskVerdict::worse)
             .unwrap_or_else(|| table.judge(&[AgentAction::Unknown], &place));
         if !self.is_known() && self.kind != "think" && !self.title.is_empty() {
             let as_called = table.judge_shell(&self.title, &place);
             if as_called.grade == RiskGrade::Dangerous {
-                verdict = worse(verdict, as_called);
+                verdict = verdict.worse(as_called);
             }
         }
         verdict
@@ -331,19 +334,6 @@ impl AcpToolCall {
         };
         (words, changed)
     }
-}
-
-/// The worse of two verdicts, with the reasons of both.
-fn worse(one: RiskVerdict, other: RiskVerdict) -> RiskVerdict {
-    const MAX_REASONS: usize = 8;
-    let (mut worst, milder) = if one.grade >= other.grade { (one, other) } else { (other, one) };
-    worst.cannot_be_undone |= milder.cannot_be_undone;
-    for reason in milder.reasons {
-        if worst.reasons.len() < MAX_REASONS && !worst.reasons.contains(&reason) {
-            worst.reasons.push(reason);
-        }
-    }
-    worst
 }
 
 /// The name of the tool in the agent's own additions.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::session::{AcpSession, AcpTurn};
 use super::tool_call::{CallDecision, exit_code, output_of};
-use super::wire::RequestId;
 use super::{AcpBridge, AcpPlan, AcpSetup};
 use crate::event::{count, shortened_to};
+use crate::request_id::RequestId;
 use crate::risk::RiskGrade;
 use crate::tool_words::{duration_words, within};
 
@@ -90,8 +90,7 @@ impl AcpBridge {
         plan: &mut AcpPlan,
     ) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
-        plan.events.extend(turn.end_text());
-        plan.events.extend(turn.end_calls());
+        turn.tell_without_end(plan);
         let words = turn.ended_words(setup.now_ms);
         let stopped = match reason {
             "end_turn" => None,
@@ -134,8 +133,7 @@ impl AcpBridge {
     /// Ends a turn that did not end by itself.
     fn break_turn(&mut self, session: &str, words: &str, plan: &mut AcpPlan) {
         let Some(mut turn) = self.take_turn(session, plan) else { return };
-        plan.events.extend(turn.end_text());
-        plan.events.extend(turn.end_calls());
+        turn.tell_without_end(plan);
         let fields = json!({ "error_category": "unknown", "summary_normal": words });
         plan.events.push(turn.voice.event("session.errored", fields));
     }
@@ -151,6 +149,7 @@ impl AcpBridge {
     /// The agent or its editor is gone. Every turn that is going on ends with these words.
     pub fn end(&mut self, words: &str) -> AcpPlan {
         let mut plan = AcpPlan::default();
+        self.late.clear();
         let sessions: Vec<String> = self.sessions.iter().map(|it| it.id.clone()).collect();
         for session in sessions {
             self.break_turn(&session, words, &mut plan);
@@ -203,6 +202,8 @@ impl AcpBridge {
                     Some("failed") => {
                         self.tell_ended(&name, at, update, CallEnd::Failed, setup, plan);
                     }
+                    // Agents that are followed say so; it is not in the protocol.
+                    Some("declined") => self.tell_declined(&name, at, plan),
                     _ => {}
                 }
             }
@@ -257,7 +258,7 @@ impl AcpBridge {
             return;
         }
         let words = call.sentence(&folder);
-        if call.told_as.is_none() && end == CallEnd::Failed {
+        if call.told_as.is_none() && end == CallEnd::Failed && exit_code(update).is_none() {
             // Whether it began is not known.
             let why = failure_words(update);
             call.end();
@@ -283,6 +284,17 @@ impl AcpBridge {
         self.forget_call(session, &id, plan);
     }
 
+    /// The agent says that a tool was not run.
+    fn tell_declined(&mut self, session: &str, at: usize, plan: &mut AcpPlan) {
+        let folder = self.folder(session);
+        let Some(turn) = self.turn(session) else { return };
+        let Some(call) = turn.call(at) else { return };
+        if call.decision != CallDecision::Denied {
+            call.decision = CallDecision::Denied;
+            turn.tell_not_run(at, "It was declined.", &folder, plan);
+        }
+    }
+
     /// The agent says that it did what was denied. The person has to know.
     fn tell_ran_anyway(&mut self, session: &str, at: usize, update: &Value, plan: &mut AcpPlan) {
         let folder = self.folder(session);
@@ -292,9 +304,44 @@ impl AcpBridge {
         call.decision = CallDecision::Open;
         // If it was told before, that call was told not to have run.
         call.own_id.push('+');
-        call.told_as = None;
+        (call.told_as, call.is_told_over) = (None, false);
         tell_invoked(turn, at, &words, json!({ "urgency": "critical" }), plan);
         tell_completed(turn, at, update, CallEnd::Completed, &folder, plan);
+    }
+}
+
+impl AcpTurn {
+    /// Ends what has not ended: a text, and tools that were told to run and whose end was not reported.
+    fn tell_without_end(&mut self, plan: &mut AcpPlan) {
+        plan.events.extend(self.end_text());
+        let voice = self.voice.clone();
+        for call in self.calls_without_end() {
+            let Some(tool) = call.told_as.clone() else { continue };
+            let words = "It was not reported how it ended.";
+            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
+                "error_message": words });
+            plan.events.push(voice.event("tool.completed", fields));
+            call.end();
+        }
+    }
+
+    /// Tells that a tool does not run.
+    pub(super) fn tell_not_run(&mut self, at: usize, how: &str, folder: &str, plan: &mut AcpPlan) {
+        plan.events.extend(self.end_text());
+        self.not_run += 1;
+        let voice = self.voice.clone();
+        let Some(call) = self.call(at) else { return };
+        if let Some(tool) = call.told_as.clone() {
+            call.is_told_over = true;
+            let words = format!("It was not run. {how}");
+            let fields = json!({ "tool": tool, "tool_call_id": call.own_id, "status": "error",
+                "error_message": words.trim() });
+            plan.events.push(voice.event("tool.completed", fields));
+        } else {
+            let how = if how.is_empty() { String::new() } else { format!(" {how}") };
+            let words = format!("Was not run.{how} {}", call.sentence(folder));
+            plan.events.push(voice.progress(&words));
+        }
     }
 }
 

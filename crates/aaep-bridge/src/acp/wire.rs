@@ -1,36 +1,6 @@
-//! The few messages of the protocol that we write, and the ids of requests.
+//! The few messages of the protocol that we write.
 
 use serde_json::{Value, json};
-
-/// The longest id of a request that is remembered.
-const MAX_ID_BYTES: usize = 256;
-
-/// The id of a request, so that equal ids compare as equal however they are written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RequestId(String);
-
-impl RequestId {
-    pub(super) fn of(id: &Value) -> Option<Self> {
-        match id {
-            Value::Number(number) => {
-                // JavaScript may write 1 as 1.0.
-                let whole = number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < 9e15);
-                Some(RequestId(whole.map_or_else(|| number.to_string(), |it| format!("{it:.0}"))))
-            }
-            Value::String(text) if text.len() <= MAX_ID_BYTES => {
-                Some(RequestId(format!("\"{text}")))
-            }
-            _ => None,
-        }
-    }
-
-    /// The id of a response. `None` if the message is not a response.
-    pub(super) fn of_response(message: &Value) -> Option<Self> {
-        let is_response = message.get("method").is_none()
-            && (message.get("result").is_some() || message.get("error").is_some());
-        if is_response { RequestId::of(&message["id"]) } else { None }
-    }
-}
 
 /// The answer to a permission request: the option that was chosen.
 pub(super) fn selected(id: &Value, option: &str) -> Value {

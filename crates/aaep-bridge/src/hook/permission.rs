@@ -13,9 +13,10 @@ use crate::tools::ToolRequest;
 /// The longest question, in characters. A longer one cannot be put whole, so it is not put.
 pub(super) const MAX_QUESTION_CHARS: usize = 16_000;
 
-const NO_HUB: &str = "The AAEP hub is not running, so the person cannot be asked. It was not run. \
+pub(crate) const NO_HUB: &str = "The AAEP hub is not running, so the person cannot be asked. It was not run. \
                       The person can start the hub with: aaep serve";
-const TOO_LONG: &str = "It is too long for the person to be asked about it. It was not run.";
+pub(crate) const TOO_LONG: &str =
+    "It is too long for the person to be asked about it. It was not run.";
 const SAID_NO_BEFORE: &str = "The person said no to exactly this. It was not run.";
 
 impl HookHandler<'_> {

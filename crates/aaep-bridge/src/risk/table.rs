@@ -20,6 +20,8 @@ pub struct RiskTable {
     plain_options: HashMap<String, Vec<String>>,
     /// By the name of the command. A person's own rows come first.
     rows: HashMap<String, Vec<CommandRow>>,
+    /// The tools of MCP servers. A person's own rows come first.
+    tools: Vec<ToolRiskRow>,
 }
 
 /// The text of a table cannot be used.
@@ -50,6 +52,23 @@ struct TableFile {
     paths: PathLists,
     #[serde(default)]
     command: Vec<WrittenRow>,
+    #[serde(default)]
+    tool: Vec<ToolRiskRow>,
+}
+
+/// How risky tools of an MCP server are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolRiskRow {
+    /// The name that the person gave the server.
+    server: String,
+    /// The tools. A star stands for all of them.
+    names: Vec<String>,
+    pub(super) grade: RiskGrade,
+    #[serde(default)]
+    pub(super) cannot_be_undone: bool,
+    #[serde(default)]
+    pub(super) why: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -165,6 +184,7 @@ impl RiskTable {
             value_options: file.value_options,
             plain_options: file.plain_options,
             rows: HashMap::new(),
+            tools: file.tool,
         };
         table.add_rows(file.command);
         table
@@ -189,6 +209,7 @@ impl RiskTable {
             let kept: Vec<CommandRow> = rows.into_iter().filter(|it| !is_replaced(it)).collect();
             all.extend(kept);
         }
+        table.tools.splice(0..0, own.tool);
         table.risky_variables.extend(own.variables.risky);
         table.wrappers.extend(own.wrapper);
         table.value_options.extend(own.value_options);
@@ -208,6 +229,15 @@ impl RiskTable {
                 self.rows.entry(name.clone()).or_default().extend(row.rows());
             }
         }
+    }
+
+    /// The row for a tool of an MCP server. A row that names the tool wins over one for all tools.
+    pub(super) fn tool_row(&self, server: &str, tool: &str) -> Option<&ToolRiskRow> {
+        let names = |row: &&ToolRiskRow, name: &str| {
+            row.server == server && row.names.iter().any(|it| it == name)
+        };
+        let exact = self.tools.iter().find(|it| names(it, tool));
+        exact.or_else(|| self.tools.iter().find(|it| names(it, "*")))
     }
 
     /// Whether the option takes its value from the next word.

@@ -7,7 +7,8 @@ use aaep_bridge::acp::{
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
 
-use crate::wire::{Wire, assert_sound, permission, plain_options, removal};
+use crate::stream_check::assert_sound;
+use crate::wire::{Wire, permission, plain_options, removal};
 
 /// A chat with a turn that has begun.
 fn chat(policy: AskPolicy) -> Wire {
@@ -72,7 +73,7 @@ fn a_turn_does_not_end_before_a_tool_of_which_no_end_was_reported() {
         wire.ends(reason);
         let words = wire.words();
         let [.., completed, _end] = words.as_slice() else { panic!("{words:?}") };
-        assert_eq!(completed, "tool.completed: How this ended was not reported.");
+        assert_eq!(completed, "tool.completed: It was not reported how it ended.");
         assert_sound(&wire.told);
     }
 }

@@ -7,7 +7,8 @@ use aaep_bridge::acp::{AcpClient, AcpForward, AcpOpening, AcpSide};
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::Value;
 
-use crate::wire::{Wire, assert_sound};
+use crate::stream_check::assert_sound;
+use crate::wire::Wire;
 
 /// Every recording: each event valid and in order, no question without an outcome, nothing said twice, each request
 /// answered once.

@@ -4,27 +4,8 @@ use std::io::{self, BufRead, Stdout};
 
 use aaep_bridge::acp::AcpPlan;
 
-use super::lines::SharedOutput;
-use crate::console::{self, count};
-
-/// Something about the connection that the person should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum FrontNote {
-    /// The hub has answered for the first time.
-    HubIsThere,
-    /// The hub does not answer, or refuses the agent.
-    HubIsAway,
-    /// The hub answers again.
-    HubIsBack,
-    /// The hub was not told this many events, because too many waited.
-    NotTold(u64),
-    /// The hub was not told the last events, because the agent has ended.
-    LastNotTold(u64),
-    /// A message of the agent is too long to be understood.
-    TooLong,
-    /// Anything else, in words. Foreign text may be in it.
-    Notice(String),
-}
+use crate::proxied::lines::SharedOutput;
+use crate::proxied::note::ProxyNote;
 
 /// Takes what an agent writes, and what the person should see besides.
 pub(crate) trait AcpFront: Send + Sync {
@@ -38,13 +19,13 @@ pub(crate) trait AcpFront: Send + Sync {
     fn show(&self, plan: &AcpPlan);
 
     /// Takes a note.
-    fn note(&self, note: &FrontNote);
+    fn note(&self, note: &ProxyNote);
 
     /// Waits until more lines can be taken.
     fn wait_for_room(&self);
 }
 
-/// An editor on standard output. What it should know besides is on standard error.
+/// An editor on standard output. What the person should know besides is on standard error.
 pub(super) struct EditorFront(SharedOutput<Stdout>);
 
 impl Default for EditorFront {
@@ -64,26 +45,8 @@ impl AcpFront for EditorFront {
 
     fn show(&self, _plan: &AcpPlan) {}
 
-    fn note(&self, note: &FrontNote) {
-        let events = |number| count(number, "event");
-        let words = match note {
-            FrontNote::HubIsThere => return,
-            FrontNote::HubIsAway => {
-                "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in \
-                 the editor still work. To start a hub: aaep serve"
-                    .to_owned()
-            }
-            FrontNote::HubIsBack => "The AAEP hub answers again.".to_owned(),
-            FrontNote::NotTold(number) => format!("The hub was not told {}.", events(*number)),
-            FrontNote::LastNotTold(number) => {
-                format!("The hub was not told the last {}.", events(*number))
-            }
-            FrontNote::TooLong => {
-                "A message is too long to be told. It is passed on as it is.".to_owned()
-            }
-            FrontNote::Notice(words) => aaep::printable(words).into_owned(),
-        };
-        console::say(&words);
+    fn note(&self, note: &ProxyNote) {
+        note.say();
     }
 
     // An editor that does not read keeps its agent waiting by itself.

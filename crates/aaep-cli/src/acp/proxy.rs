@@ -2,20 +2,19 @@
 
 use std::io::{BufReader, Read};
 use std::process::ChildStdin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aaep_bridge::acp::{AcpAskNumber, AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
+use aaep_bridge::acp::{AcpBridge, AcpForward, AcpPlan, AcpSetup, AcpSide};
 use aaep_bridge::risk::RiskTable;
-use aaep_bridge::{AskAnswer, AskPolicy};
+use aaep_bridge::{AskAnswer, AskPolicy, ProxyAskNumber};
 use serde_json::Value;
 
-use super::front::{AcpFront, FrontNote};
-use super::lines::{ReadLine, SharedOutput, read_line};
-use super::queue::HubQueue;
-use crate::agent::fresh_id;
-use crate::ask::BridgeAsk;
+use super::front::AcpFront;
 use crate::keys::now_unix_ms;
+use crate::proxied::hub::HubSide;
+use crate::proxied::lines::{PassedLines, ReadLine, SharedOutput, line_of, read_line};
+use crate::proxied::note::ProxyNote;
+use crate::proxied::queue::HubQueue;
 
 /// What the person chose.
 pub(crate) struct ProxySetup {
@@ -30,9 +29,8 @@ pub(crate) struct AcpProxy {
     agent: SharedOutput<ChildStdin>,
     front: Box<dyn AcpFront>,
     pub(crate) queue: HubQueue,
-    /// How many lines of the agent have passed, and whether one is being written.
-    passed: AtomicU64,
-    is_writing: AtomicBool,
+    /// The lines of the agent.
+    pub(crate) lines: PassedLines,
 }
 
 impl AcpProxy {
@@ -48,8 +46,7 @@ impl AcpProxy {
             agent: SharedOutput::new(agent),
             front,
             queue: HubQueue::default(),
-            passed: AtomicU64::new(0),
-            is_writing: AtomicBool::new(false),
+            lines: PassedLines::default(),
         }
     }
 
@@ -69,7 +66,7 @@ impl AcpProxy {
                 Ok(ReadLine::End) | Err(_) => return,
                 Ok(ReadLine::Whole) => self.pass(from, &line),
                 Ok(ReadLine::Beginning) => {
-                    self.front.note(&FrontNote::TooLong);
+                    self.front.note(&ProxyNote::TooLong);
                     self.note_writing(from, true);
                     match from {
                         AcpSide::Editor => self.agent.write_long(&line, &mut input),
@@ -120,19 +117,8 @@ impl AcpProxy {
         plan
     }
 
-    /// The person answered a question, or nobody did.
-    pub(super) fn answer(&self, number: AcpAskNumber, answer: &AskAnswer) {
-        let plan = {
-            let mut bridge = self.bridge();
-            let mut plan = bridge.answer(number, answer);
-            self.enqueue(&mut bridge, &mut plan);
-            plan
-        };
-        self.send(&plan);
-    }
-
     /// The person chose from a menu.
-    pub(crate) fn choose(&self, menu: AcpAskNumber, option: &str) {
+    pub(crate) fn choose(&self, menu: ProxyAskNumber, option: &str) {
         let plan = {
             let mut bridge = self.bridge();
             let mut plan = bridge.choose(menu, option);
@@ -142,31 +128,11 @@ impl AcpProxy {
         self.send(&plan);
     }
 
-    /// The person asks the agent to stop. Returns false if the session is not one of this agent.
-    pub(super) fn cancel(&self, session: &str) -> bool {
-        let plan = {
-            let mut bridge = self.bridge();
-            if !bridge.is_working_in(session) {
-                return false;
-            }
-            let mut plan = bridge.cancel(session);
-            self.enqueue(&mut bridge, &mut plan);
-            plan
-        };
-        self.send(&plan);
-        true
-    }
-
     /// The agent is gone.
     pub(crate) fn end(&self, words: &str) {
         let mut bridge = self.bridge();
         let mut plan = bridge.end(words);
         self.enqueue(&mut bridge, &mut plan);
-    }
-
-    /// The name under which the hub knows the agent.
-    pub(super) fn agent_id(&self) -> String {
-        self.bridge().agent_id().to_owned()
     }
 
     /// Shows what is for the person here, and puts into the queue what is for the hub, while nobody else changes the
@@ -175,26 +141,17 @@ impl AcpProxy {
         self.front.show(plan);
         plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
         for event in std::mem::take(&mut plan.events) {
-            self.push_event(event);
+            self.queue.tell(event);
         }
         let Some(ask) = plan.ask.take() else { return };
-        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
-        let is_put = prepared.is_ok_and(|it| self.queue.push_ask(ask.number, it));
-        if !is_put {
-            let unasked = bridge.answer(ask.number, &AskAnswer::Nothing);
+        let number = ask.number;
+        if !self.queue.ask(ask) {
+            let unasked = bridge.answer(number, &AskAnswer::Nothing);
             self.front.show(&unasked);
             for event in unasked.events {
-                self.push_event(event);
+                self.queue.tell(event);
             }
         }
-    }
-
-    fn push_event(&self, mut event: Value) {
-        // With an id of its own, an event can be sent again.
-        if let Ok(id) = fresh_id("evt_") {
-            event["event_id"] = id.into();
-        }
-        self.queue.push_event(event);
     }
 
     /// Writes our own messages.
@@ -207,13 +164,8 @@ impl AcpProxy {
             self.front.pass(&line_of(message));
         }
         if let Some(notice) = &plan.notice {
-            self.front.note(&FrontNote::Notice(notice.clone()));
+            self.front.note(&ProxyNote::Notice(notice.clone()));
         }
-    }
-
-    /// Tells the person here something about the hub.
-    pub(super) fn note(&self, note: &FrontNote) {
-        self.front.note(note);
     }
 
     /// Closes the input of the agent, so that it ends.
@@ -223,22 +175,49 @@ impl AcpProxy {
 
     fn note_writing(&self, from: AcpSide, is_writing: bool) {
         if from == AcpSide::Agent {
-            self.is_writing.store(is_writing, Ordering::SeqCst);
-            self.passed.fetch_add(1, Ordering::SeqCst);
+            self.lines.note(is_writing);
         }
-    }
-
-    pub(super) fn passed(&self) -> u64 {
-        self.passed.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn is_writing(&self) -> bool {
-        self.is_writing.load(Ordering::SeqCst)
     }
 }
 
-fn line_of(message: &Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
-    line.push(b'\n');
-    line
+impl HubSide for AcpProxy {
+    fn queue(&self) -> &HubQueue {
+        &self.queue
+    }
+
+    fn agent_id(&self) -> String {
+        self.bridge().agent_id().to_owned()
+    }
+
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer) {
+        let plan = {
+            let mut bridge = self.bridge();
+            let mut plan = bridge.answer(number, answer);
+            self.enqueue(&mut bridge, &mut plan);
+            plan
+        };
+        self.send(&plan);
+    }
+
+    fn window(&self) -> &'static str {
+        self.bridge().window()
+    }
+
+    fn note(&self, note: &ProxyNote) {
+        self.front.note(note);
+    }
+
+    fn cancel(&self, session: &str) -> bool {
+        let plan = {
+            let mut bridge = self.bridge();
+            if !bridge.is_working_in(session) {
+                return false;
+            }
+            let mut plan = bridge.cancel(session);
+            self.enqueue(&mut bridge, &mut plan);
+            plan
+        };
+        self.send(&plan);
+        true
+    }
 }

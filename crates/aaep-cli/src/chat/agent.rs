@@ -10,17 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use aaep_bridge::AskPolicy;
-use aaep_bridge::acp::{AcpAskNumber, AcpBridge, AcpSide};
+use aaep_bridge::ProxyAskNumber;
+use aaep_bridge::acp::{AcpBridge, AcpSide};
 use serde_json::Value;
 
 use super::front::{self, FrontReceiver};
 use crate::acp::proxy::{AcpProxy, ProxySetup};
-use crate::acp::{self, hub, queue};
 use crate::agent::fresh_id;
 use crate::console::CommandFailure;
 use crate::english::chatting;
 use crate::hook::risk_table;
 use crate::hubs::HubFlags;
+use crate::proxied::{child, hub, queue};
 
 /// How many of the last lines that the agent wrote besides its messages are kept, and how long each may be.
 const MAX_LAST_LINES: usize = 5;
@@ -32,7 +33,7 @@ const MAX_WAITING_MESSAGES: usize = 4096;
 /// Something for the agent.
 pub(super) enum ToAgent {
     Say(Value),
-    Choose(AcpAskNumber, String),
+    Choose(ProxyAskNumber, String),
 }
 
 /// How an agent ended, if the system says so.
@@ -70,7 +71,7 @@ pub(super) fn start(
     // Control-C is for this program, which then asks the agent to stop.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut agent = acp::start(&mut command)?;
+    let mut agent = child::start("agent", &mut command)?;
     let (Some(input), Some(output)) = (agent.stdin.take(), agent.stdout.take()) else {
         return Err((chatting::NO_INPUT, chatting::START_AGAIN).into());
     };
@@ -78,7 +79,7 @@ pub(super) fn start(
     let bridge = AcpBridge::new(name, false, &run).in_chat();
     let setup = ProxySetup { table, policy };
     let proxy = Arc::new(AcpProxy::new(bridge, setup, input, Box::new(front)));
-    let told = hub::start(&proxy, client);
+    let told = hub::start(Arc::clone(&proxy) as Arc<dyn hub::HubSide>, client);
     let last_lines = Arc::new(Mutex::new(VecDeque::new()));
     if let Some(errors) = agent.stderr.take() {
         let kept = Arc::clone(&last_lines);
@@ -119,9 +120,9 @@ fn run_until_end(
         reading.close_agent();
         let _ = last_line.send(());
     });
-    let status = acp::wait(&mut agent, proxy, stopped);
-    acp::drain(proxy, &drained);
-    proxy.end(&acp::end_words(status));
+    let status = child::wait(&mut agent, || proxy.close_agent(), stopped);
+    proxy.lines.drain(&drained);
+    proxy.end(&child::end_words("The agent", status));
     AgentEnd(status)
 }
 

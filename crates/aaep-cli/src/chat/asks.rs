@@ -9,7 +9,8 @@ use aaep::event::human::{AwaitingClarification, ResponseKind};
 use aaep::reply::Response;
 use aaep::{Event, Payload};
 use aaep_announce::{AskNumber, choice_letters};
-use aaep_bridge::acp::{AcpAskNumber, AcpForm, AcpFormAnswer, AcpFormNumber, FormFieldKind};
+use aaep_bridge::ProxyAskNumber;
+use aaep_bridge::acp::{AcpForm, AcpFormAnswer, AcpFormNumber, FormFieldKind};
 
 use crate::answer::meaning::{AnswerMeaning, UnclearAnswer, understand};
 use crate::attention::asked::word_count;
@@ -20,7 +21,7 @@ use crate::listen::meant::{PastAsks, TellingProgress, UnnumberedRefusal, find_un
 #[derive(Debug)]
 pub(super) enum AskSubject {
     /// A permission request, and the ids of the options that refuse.
-    Menu { number: AcpAskNumber, refusals: Vec<String> },
+    Menu { number: ProxyAskNumber, refusals: Vec<String> },
     /// The field of a form that comes now.
     Form { number: AcpFormNumber, form: AcpForm },
 }
@@ -89,7 +90,7 @@ impl ChatAsks {
         self.past.had(number)
     }
 
-    pub(super) fn number_of_menu(&self, menu: AcpAskNumber) -> Option<AskNumber> {
+    pub(super) fn number_of_menu(&self, menu: ProxyAskNumber) -> Option<AskNumber> {
         let is_it =
             |it: &ChatAsk| matches!(it.subject, AskSubject::Menu { number, .. } if number == menu);
         self.open.iter().find(|(_, it)| is_it(it)).map(|(number, _)| *number)
@@ -256,12 +257,13 @@ mod tests {
     }
 
     mod bridge {
-        use aaep_bridge::acp::{AcpAskNumber, AcpBridge, AcpSetup, AcpSide};
+        use aaep_bridge::ProxyAskNumber;
+        use aaep_bridge::acp::{AcpBridge, AcpSetup, AcpSide};
         use aaep_bridge::{AskPolicy, risk::RiskTable};
         use serde_json::json;
 
         /// The numbers of menus that a bridge opened.
-        pub(super) fn asked() -> Vec<AcpAskNumber> {
+        pub(super) fn asked() -> Vec<ProxyAskNumber> {
             let table = RiskTable::standard();
             let setup = AcpSetup { table: &table, policy: AskPolicy::Tell, now_ms: 0 };
             let mut bridge = AcpBridge::new("a", true, "r").in_chat();

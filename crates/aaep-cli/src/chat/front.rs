@@ -3,11 +3,13 @@
 use std::io::BufRead;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use aaep_bridge::acp::{AcpAskNumber, AcpMenu, AcpMenuEnding, AcpPlan};
+use aaep_bridge::ProxyAskNumber;
+use aaep_bridge::acp::{AcpMenu, AcpMenuEnding, AcpPlan};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::acp::front::{AcpFront, FrontNote};
+use crate::acp::front::AcpFront;
+use crate::proxied::note::ProxyNote;
 
 /// How many bytes may wait for the loop before the agent has to wait, and how many everything counts at least.
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
@@ -22,16 +24,16 @@ pub(super) enum FrontNews {
     Message(Value),
     /// A line of the agent that is not a message.
     NotAMessage,
-    Note(FrontNote),
+    Note(ProxyNote),
 }
 
 /// The part of a plan that the person sees.
 #[derive(Debug)]
 pub(super) struct ShownPlan {
-    pub(super) closed_menus: Vec<(AcpAskNumber, AcpMenuEnding)>,
+    pub(super) closed_menus: Vec<(ProxyAskNumber, AcpMenuEnding)>,
     pub(super) events: Vec<Value>,
     pub(super) menu: Option<AcpMenu>,
-    pub(super) only_here: Option<AcpAskNumber>,
+    pub(super) only_here: Option<ProxyAskNumber>,
 }
 
 /// How many bytes wait for the loop.
@@ -145,7 +147,7 @@ impl AcpFront for ChatFront {
         }
     }
 
-    fn note(&self, note: &FrontNote) {
+    fn note(&self, note: &ProxyNote) {
         self.send(FrontNews::Note(note.clone()), 0);
     }
 

@@ -8,8 +8,8 @@ use super::asks::{AskSubject, is_whole};
 use super::form;
 use super::front::ShownPlan;
 use super::room::{ChatRoom, HubPresence};
-use crate::acp::front::FrontNote;
 use crate::english::chatting;
+use crate::proxied::note::ProxyNote;
 
 impl ChatRoom {
     /// Shows what the bridge decided, in order.
@@ -103,27 +103,27 @@ impl ChatRoom {
         self.notice(chatting::FORM_DECLINED);
     }
 
-    pub(super) fn note(&mut self, note: &FrontNote) {
+    pub(super) fn note(&mut self, note: &ProxyNote) {
         match note {
-            FrontNote::HubIsThere => {
+            ProxyNote::HubIsThere => {
                 self.hub = HubPresence::There;
                 self.notice(chatting::HUB_IS_THERE);
             }
             // Without a hub, nothing is missing here.
-            FrontNote::HubIsAway if self.hub == HubPresence::NotYet => {}
-            FrontNote::HubIsAway => {
+            ProxyNote::HubIsAway(_) if self.hub == HubPresence::NotYet => {}
+            ProxyNote::HubIsAway(_) => {
                 self.hub = HubPresence::Away;
                 self.notice(chatting::HUB_IS_AWAY);
                 self.refuse_unanswerable();
             }
-            FrontNote::HubIsBack if self.hub == HubPresence::NotYet => {}
-            FrontNote::HubIsBack => {
+            ProxyNote::HubIsBack if self.hub == HubPresence::NotYet => {}
+            ProxyNote::HubIsBack => {
                 self.hub = HubPresence::There;
                 self.notice(chatting::HUB_IS_BACK);
             }
-            FrontNote::NotTold(_) | FrontNote::LastNotTold(_) => {}
-            FrontNote::TooLong => self.notice(chatting::TOO_LONG),
-            FrontNote::Notice(words) => {
+            ProxyNote::NotTold(_) | ProxyNote::LastNotTold(_) => {}
+            ProxyNote::TooLong => self.notice(chatting::TOO_LONG),
+            ProxyNote::Notice(words) => {
                 let words = aaep::printable(words).into_owned();
                 self.notice(&words);
             }

@@ -346,11 +346,7 @@ impl ChatRoom {
     }
 
     /// Refuses a permission request by an option that refuses, or by ending the turn.
-    pub(super) fn refuse_menu(
-        &mut self,
-        menu: aaep_bridge::acp::AcpAskNumber,
-        refusals: &[String],
-    ) {
+    pub(super) fn refuse_menu(&mut self, menu: aaep_bridge::ProxyAskNumber, refusals: &[String]) {
         match refusals {
             [only] => self.agent.write(ToAgent::Choose(menu, only.clone())),
             _ => {

@@ -31,7 +31,8 @@ pub(crate) fn limits(agent: BridgedAgent) -> &'static str {
     match agent {
         BridgedAgent::ClaudeCode => "",
         BridgedAgent::Codex => {
-            "Codex runs hooks only after you trusted them: when it says that hooks need review, trust them there."
+            "Codex runs hooks only after you trusted them: when it says that hooks need review, trust them there. \
+             To be asked here and in its own window, run: aaep follow codex"
         }
         BridgedAgent::GeminiCli => {
             "A yes here does not replace its own dialog: Gemini CLI can ask again in its window."

@@ -52,6 +52,8 @@ pub(crate) const NOTHING_WAITS: &str = "Nothing waits for you.";
 pub(crate) const BEGUN_TOO_SOON: &str =
     "You began to type before the question was told to its end.";
 
+pub(crate) const AGENT_SPOKE: &str = "The agent has said something else since it asked.";
+
 pub(crate) fn you_typed(words: &str) -> String {
     format!("You typed \"{words}\".")
 }

@@ -32,6 +32,8 @@ pub(crate) struct TellingProgress {
     reading: Duration,
     /// Which devices have presented it.
     presented: Vec<&'static str>,
+    /// When its agent last said something else.
+    spoken_over: Option<Duration>,
 }
 
 impl TellingProgress {
@@ -55,6 +57,19 @@ impl TellingProgress {
     /// A device has presented it.
     pub(crate) fn present(&mut self, device: &'static str) {
         self.presented.push(device);
+    }
+
+    /// Its agent says something else at this moment.
+    pub(super) fn speak_over(&mut self, at: Duration) {
+        self.spoken_over = self.spoken_over.max(Some(at));
+    }
+
+    /// Whether, at this moment, its agent had said something else since it was told completely. That may have sounded
+    /// like another question.
+    pub(super) fn is_spoken_over_at(&self, at: Duration) -> bool {
+        self.spoken_over.is_some_and(|spoken| {
+            spoken <= at && self.whole.iter().all(|(_, told)| *told <= spoken)
+        })
     }
 
     /// Whether at least one device, and all of these, have presented it.
@@ -262,6 +277,22 @@ mod tests {
         told.end("speech", at(30));
         assert!(!told.is_whole_at(at(29), true), "begun in the midst of it");
         assert!(told.is_whole_at(at(30), true));
+    }
+
+    #[test]
+    fn what_its_agent_says_after_a_question_counts_until_the_question_is_told_again() {
+        let mut told = told(10);
+        assert!(!told.is_spoken_over_at(at(30)));
+        told.speak_over(at(9));
+        assert!(!told.is_spoken_over_at(at(30)), "it came before");
+        told.speak_over(at(20));
+        assert!(!told.is_spoken_over_at(at(19)), "the answer was begun before");
+        assert!(told.is_spoken_over_at(at(20)));
+        told.speak_over(at(15));
+        told.end(lines::NAME, at(18));
+        assert!(told.is_spoken_over_at(at(30)), "the last words count");
+        told.end(lines::NAME, at(25));
+        assert!(!told.is_spoken_over_at(at(30)), "it was told again");
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub(super) struct UnansweredAsk {
 }
 
 impl UnansweredAsk {
+    /// Whether only a person may consent to it.
+    pub(super) fn needs_person(&self) -> bool {
+        match &self.ask.event().payload {
+            Payload::AwaitingConfirmation(asked) => !asked.stakes().allows_default(),
+            _ => false,
+        }
+    }
+
     /// How much time is left, counted from the presentation if the hub counts that way.
     pub(super) fn remaining(&self) -> Duration {
         let left = self.ask.remaining();

@@ -337,6 +337,11 @@ impl ListeningRoom {
                 }
             }
             AnnouncerOutcome::Presented(number) => self.presented(at, number),
+            AnnouncerOutcome::AgentSpoke(number) => {
+                if let Some(waiting) = self.open.get_mut(number) {
+                    waiting.told.speak_over(moment);
+                }
+            }
             AnnouncerOutcome::PresentedWhole(number) => self.presented_whole(at, moment, number),
             AnnouncerOutcome::Chosen { number, answer } => self.answer(number, meaning_of(answer)),
             AnnouncerOutcome::MoreTime(number) => {

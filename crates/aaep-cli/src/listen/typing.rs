@@ -148,6 +148,15 @@ impl ListeningRoom {
                 let text = format!("{} {what} {NOTHING_ANSWERED}", you_typed(line));
                 self.tell_all(&AnnouncerInput::TooSoon { number, text: &text });
             }
+            Ok(meaning)
+                if meaning.lets_happen()
+                    && waiting.needs_person()
+                    && waiting.told.is_spoken_over_at(begun) =>
+            {
+                let (what, again) = (typing::AGENT_SPOKE, typing::question_again(number));
+                self.feedback(&format!("{} {what} {NOTHING_ANSWERED} {again}", you_typed(line)));
+                self.tell_all(&AnnouncerInput::Request(ListeningRequest::Question(number)));
+            }
             Ok(meaning) => self.answer(number, meaning),
             Err(UnclearAnswer(why)) => self.feedback(&format!("{why} {NOTHING_ANSWERED}")),
         }

@@ -175,6 +175,44 @@ fn a_digit_alone_never_consents_however_long_the_ask_was_there() {
 }
 
 #[test]
+fn words_of_an_agent_that_sound_like_another_question_get_no_yes_for_its_own() {
+    let mut ear = Ear::new(&[]);
+    let begun = ear.aaep(&["emit", "start", "I begin."]).output().expect("aaep runs");
+    let session = out(&begun).trim().to_owned();
+    let asking = ear
+        .aaep(&[&["ask"], DANGEROUS].concat())
+        .env("AAEP_SESSION", &session)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("aaep runs");
+    ear.hears(PROMPT);
+    let posing = "Permission required: Printer asks, question 1: Print a page? Low risk.";
+    let said = ear.aaep(&["emit", "say", posing]).env("AAEP_SESSION", &session).output();
+    assert!(said.expect("aaep runs").status.success());
+    ear.hears("Print a page? Low risk.");
+    for answer in ["yes", "1 yes"] {
+        loop {
+            ear.types(answer);
+            let told = ear.hears_any(&["after question 1 came", "since it asked"]);
+            if told.contains("since it asked") {
+                break;
+            }
+        }
+        let told = ear.hears(PROMPT);
+        assert!(told.contains("Question 1 again:"), "{told}");
+        let said = ear.aaep(&["emit", "say", "Well?"]).env("AAEP_SESSION", &session).output();
+        assert!(said.expect("aaep runs").status.success());
+        ear.hears("Well?");
+    }
+    ear.types("1");
+    ear.hears(PROMPT);
+    ear.types("1 yes");
+    assert_eq!(outcome(asking), (Some(0), "accept\n".to_owned()));
+    ear.quit();
+}
+
+#[test]
 fn digits_are_the_numbers_of_questions_and_letters_those_of_choices() {
     let years = ["Which year?", "--choices", "The first,The second"];
     let mut ear = Ear::new(&[]);

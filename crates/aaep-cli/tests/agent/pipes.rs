@@ -37,8 +37,8 @@ const TRIED: &[(&[&str], &str)] = &[
 
 /// Commands that have another purpose than their output, or that other tests try.
 const NOT_TRIED: &[&str] = &[
-    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "help", "hook", "schema",
-    "serve",
+    "acp", "answer", "ask", "backup", "cancel", "capture", "demo", "follow", "help", "hook", "mcp",
+    "schema", "serve",
 ];
 
 /// Runs a command whose output nobody reads.

@@ -93,8 +93,8 @@ fn check_heard(subscriber: &str, hearing: &Hearing, stored: &Stored, faults: &mu
     match hearing.wants {
         Wants::Everything => compare(&|_| true),
         Wants::TheUsual => {
-            compare(&|event| event.is_whole && event.is_urgent);
-            compare(&|event| event.is_whole && !event.is_urgent);
+            compare(&|event| event.is_whole && event.is_critical);
+            compare(&|event| event.is_whole && !event.is_critical);
         }
     }
 }
@@ -122,7 +122,7 @@ fn first_heard<'a>(
             };
             match last_life.insert(&event.event_id, connection.life) {
                 None => first.push(event),
-                Some(life) if event.is_urgent && life != connection.life => {}
+                Some(life) if event.is_critical && life != connection.life => {}
                 Some(life) => faults.push(format!(
                     "{subscriber} heard {place:?} twice, in the lives {life} and {}",
                     connection.life

@@ -21,7 +21,7 @@ fn all_well() -> (Entries, Stored) {
         session_id: "sess_a".to_owned(),
         event_id: format!("evt_{number}"),
         by_hub: number == 3,
-        is_urgent: number == 4,
+        is_critical: number == 4,
         is_whole: number != 2,
     };
     let place = |number: u64| Place::new("sess_a", format!("evt_{number}"));

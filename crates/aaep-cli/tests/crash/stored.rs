@@ -14,7 +14,7 @@ pub(crate) struct Kept {
     pub(crate) session_id: String,
     pub(crate) event_id: String,
     pub(crate) by_hub: bool,
-    pub(crate) is_urgent: bool,
+    pub(crate) is_critical: bool,
     /// Whether every subscriber receives it unchanged: it is never merged with others.
     pub(crate) is_whole: bool,
 }
@@ -57,12 +57,19 @@ fn events(folder: &Path) -> Vec<Kept> {
                     session_id: session.session_id.to_string(),
                     event_id: event.event_id.to_string(),
                     by_hub: event.by_hub,
-                    is_urgent: event.is_urgent,
-                    is_whole: event.is_urgent || is_whole(&event.json),
+                    is_critical: is_critical(&event.json),
+                    is_whole: is_critical(&event.json) || is_whole(&event.json),
                 }));
             }
         }
     }
+}
+
+fn is_critical(json: &[u8]) -> bool {
+    let Some(aaep::Message::Event(event)) = aaep::read(json, aaep::Mode::Tolerant).message else {
+        panic!("no event: {}", String::from_utf8_lossy(json))
+    };
+    event.is_critical()
 }
 
 /// Whether an event is of a type that is never merged with others.

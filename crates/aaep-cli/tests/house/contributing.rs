@@ -52,6 +52,14 @@ fn the_pages_for_contributors_name_what_exists() {
 }
 
 #[test]
+fn the_page_on_the_delivery_state_has_the_table_of_the_code() {
+    let code = read(Path::new("crates/aaep-engine/src/engine/delivery_state.rs"));
+    let rows: Vec<&str> = code.lines().filter_map(|it| it.strip_prefix("//! |")).collect();
+    let page = read(Path::new("docs/contributing/delivery-state.md"));
+    assert!(rows.len() > 10 && page.contains(&format!("|{}", rows.join("\n|"))), "{rows:?}");
+}
+
+#[test]
 fn a_name_that_does_not_exist_is_noticed() {
     let page = "See `crates/aaep-engine/src/engine.rs`, `handle`, then `crates/nowhere.rs`.";
     assert_eq!(wrong_names(page), ["crates/nowhere.rs does not exist"]);

@@ -19,6 +19,7 @@ const WITHOUT_SENTENCES: &[&str] = &[
     "console",
     "doctor",
     "emit",
+    "follow",
     "instruct",
     "kept",
     "keys",

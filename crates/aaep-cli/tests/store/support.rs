@@ -87,7 +87,6 @@ fn event(order: u64, session_id: &str, agent: u64, json: &str) -> StoreChange {
         agent,
         principal: PrincipalNumber(1),
         by_hub: order == 1,
-        is_urgent: order == 2,
         unix_us: moment(order),
         json: Arc::from(json.as_bytes()),
     }

@@ -205,6 +205,17 @@ impl Audience {
         maps.for_each(|at| *at = at.wrapping_add(by));
     }
 
+    /// Whether the events that are kept would give the same units and the same held text again.
+    pub(crate) fn is_pure(&self) -> bool {
+        self.impure.is_empty()
+    }
+
+    /// Whether the log and its held text, which were just made from the events before this global order, are as they
+    /// were when these events came.
+    pub(crate) fn is_pure_before(&self, order: u64) -> bool {
+        self.is_pure() && (self.pure_from < order || order == 0)
+    }
+
     /// A new audience that nobody has entered yet.
     pub(crate) fn asleep(mut self, order: u64) -> Self {
         self.first = FIRST_POSITION;

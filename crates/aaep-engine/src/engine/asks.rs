@@ -18,7 +18,7 @@ use aaep::reply::{ClarificationReply, ConfirmationReply, Response};
 use aaep::{Event, Object, Payload, ReplyToken, SubscriptionId, Urgency};
 
 use super::publish::state_changed;
-use super::{AudienceMember, Engine, MemberPresence};
+use super::{AudienceMember, Engine};
 use crate::ask::PendingAsk;
 use crate::audience::{SessionKey, SubscriberKey, cut};
 use crate::clock::Now;
@@ -93,7 +93,7 @@ impl Engine {
         let audiences = self.audiences.values();
         let able_to_answer =
             audiences.filter(move |it| can_answer(&it.terms, &it.hears, is_confirmation, tags));
-        let members = able_to_answer.flat_map(|audience| &audience.subscribers.members);
+        let members = able_to_answer.flat_map(|audience| &audience.members);
         let may_reply = move |key: &&SubscriberKey| {
             let member = self.members.get(**key);
             member.is_some_and(|member| member.may_reply && member.principal != asks)
@@ -108,17 +108,13 @@ impl Engine {
         let Some(ask) = self.asks.get(token) else { return };
         let mut until = Some(ask.grace_until_us);
         for subscriber in &ask.told {
-            match self.members.get(*subscriber) {
-                Some(AudienceMember { presence: MemberPresence::Away(since), .. }) => {
-                    until = until.map(|until: u64| until.max(since.saturating_add(grace_us)));
-                }
+            let Some(member) = self.members.get(*subscriber) else { continue };
+            let Some(since_us) = member.delivery.away_since() else {
                 // One connected subscriber is enough, and there may be very many.
-                Some(_) => {
-                    until = None;
-                    break;
-                }
-                None => {}
-            }
+                until = None;
+                break;
+            };
+            until = until.map(|until: u64| until.max(since_us.saturating_add(grace_us)));
         }
         self.stop_waiting(now, token, out);
         let Some(ask) = self.asks.get_mut(token) else { return };

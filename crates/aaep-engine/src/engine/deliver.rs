@@ -3,36 +3,22 @@
 
 use std::sync::Arc;
 
-use super::{AudienceMember, Engine, MemberPresence, NEVER, SessionTable};
+use super::delivery_state::HeldUntil;
+use super::{AudienceMember, Engine, SessionTable};
 use crate::audience::{Audience, HistoryEntry, SubscriberKey};
 use crate::clock::Now;
 use crate::frame::Frame;
 use crate::io::Output;
-use crate::keys::SessionKey;
-use crate::member::{Cursor, DeliveryPass, DeliveryProgress};
+use crate::member::{Cursor, DeliveryPass, DeliveryProgress, LastSent};
 
 /// How long a wire has at most to take a batch. The wire says when it has; if that message is lost, delivery
 /// continues after this time.
-const WIRE_WAIT_US: u64 = 1_000_000;
-
-/// When to continue with events that are held for a subscriber.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeldUntil {
-    pub(super) at_us: u64,
-    /// Only text is held, by the pace. The next event may go earlier (ruling 30).
-    is_text: bool,
-}
-
-impl HeldUntil {
-    pub(super) fn new(at_us: u64) -> Self {
-        HeldUntil { at_us, is_text: false }
-    }
-}
+pub(super) const WIRE_WAIT_US: u64 = 1_000_000;
 
 impl Engine {
     /// Shapes an event for every audience and delivers it to every subscriber that may receive it now.
     pub(super) fn deliver(&mut self, now: Now, entry: &HistoryEntry, out: &mut Vec<Output>) {
-        self.single_out_told_later(entry.session);
+        self.single_out(entry.session);
         let log_bytes = self.log_bytes();
         let Engine { audiences, members, sessions, primary, config, log_space, .. } = self;
         let mut told = Vec::new();
@@ -46,16 +32,15 @@ impl Engine {
                 continue;
             }
             let audience = &*full;
-            if !audience.subscribers.unlimited.is_empty() {
+            let together = audience.lists.together();
+            if !together.is_empty() {
                 for unit in (begin..audience.end()).filter_map(|at| audience.unit(at)) {
                     let frame = audience.frame(unit, primary);
-                    out.push(Output::Deliver { frame, to: audience.subscribers.unlimited.clone() });
+                    out.push(Output::Deliver { frame, to: together.to_vec() });
                 }
             }
             // A critical event concerns everyone. Any other concerns only subscribers without held events.
-            let others = &audience.subscribers;
-            let others = if entry.event.is_critical() { &others.connected } else { &others.ready };
-            for subscriber in others {
+            for subscriber in audience.lists.alone(entry.event.is_critical()) {
                 let Some(member) = members.get_mut(*subscriber) else { continue };
                 told.push((
                     *subscriber,
@@ -73,30 +58,25 @@ impl Engine {
         }
         for (subscriber, held) in told {
             let held = self.or_schedule_gap_notice(now, subscriber, held);
-            self.file_subscriber(subscriber, held);
+            self.list(subscriber, held);
             self.note_order(subscriber, out);
         }
     }
 
     /// Handles a subscriber that is due: a held event can go, or its time to reconnect is over.
     pub(super) fn wake(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(member) = self.members.get_mut(subscriber) else { return };
-        member.due_us = NEVER;
-        match member.presence {
-            MemberPresence::Away(since) => {
-                let end_us = since.saturating_add(self.config.keep_subscription_us);
-                if end_us <= now.monotonic_us {
-                    self.remove(now, subscriber, out);
-                    out.push(Output::Closed { subscriber });
-                } else {
-                    self.set_due(subscriber, end_us);
-                }
+        let Some(member) = self.members.get(subscriber) else { return };
+        if let Some(since_us) = member.delivery.away_since() {
+            let end_us = since_us.saturating_add(self.config.keep_subscription_us);
+            if end_us <= now.monotonic_us {
+                self.remove(now, subscriber, out);
+                out.push(Output::Closed { subscriber });
+            } else {
+                self.set_due(subscriber, end_us);
             }
-            MemberPresence::Blocked => {}
-            MemberPresence::Here => {
-                member.awaits_wire = false;
-                self.catch_up(now, subscriber, out);
-            }
+        } else if member.delivery.is_here() {
+            self.take_wire(subscriber);
+            self.catch_up(now, subscriber, out);
         }
     }
 
@@ -124,7 +104,7 @@ impl Engine {
         let Engine { audiences, members, sessions, primary, config, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
-        if member.presence != MemberPresence::Here || member.awaits_wire {
+        if !member.delivery.takes_more() {
             return;
         }
         let (cursor, mut pass) = start_pass(
@@ -151,7 +131,7 @@ impl Engine {
             audience.trim(0);
         }
         let held = self.or_schedule_gap_notice(now, subscriber, held);
-        self.file_subscriber(subscriber, held);
+        self.list(subscriber, held);
         self.note_order(subscriber, out);
     }
 
@@ -176,106 +156,11 @@ impl Engine {
     ) -> Option<HeldUntil> {
         let Engine { audiences, members, sessions, primary, config, .. } = self;
         let member = members.get_mut(subscriber)?;
-        if member.presence != MemberPresence::Here {
+        if !member.delivery.is_here() {
             return None;
         }
         let audience = audiences.get(&member.agreed.audience)?;
         proceed(member, subscriber, (audience, sessions, config.at_a_time), now, primary, out)
-    }
-
-    /// Files a subscriber in the lists by what the next event means for it.
-    fn file_subscriber(&mut self, subscriber: SubscriberKey, held: Option<HeldUntil>) {
-        let Some(member) = self.members.get(subscriber) else { return };
-        if member.presence != MemberPresence::Here {
-            return;
-        }
-        let is_plain = member.limits.is_none() && member.cursor.is_plain();
-        let key = member.agreed.audience.clone();
-        self.leave_lists(subscriber);
-        let Engine { audiences, members, sessions, .. } = self;
-        let Some(audience) = audiences.get_mut(&key) else { return };
-        let Some(member) = members.get_mut(subscriber) else { return };
-        if is_plain && held.is_none() {
-            member.slot = u32::try_from(audience.subscribers.unlimited.len()).ok();
-            audience.subscribers.unlimited.push(subscriber);
-            let last_us = |key| sessions.get(key).map(|session| session.last_us);
-            member.told_later = member.cursor.told_later(last_us);
-            for session in &member.told_later {
-                if let Some(session) = sessions.get_mut(*session) {
-                    session.told_later.insert(subscriber);
-                }
-            }
-            return;
-        }
-        audience.subscribers.connected.insert(subscriber);
-        if held.is_none_or(|held| held.is_text) {
-            audience.subscribers.ready.insert(subscriber);
-        }
-        if let Some(held) = held {
-            self.set_due(subscriber, held.at_us);
-        }
-    }
-
-    /// Lets those who were sent something later than the last event of a session receive its next event one
-    /// by one, so that nothing that the engine makes goes back in time for them (ruling 7).
-    fn single_out_told_later(&mut self, session: SessionKey) {
-        let Some(session) = self.sessions.get_mut(session) else { return };
-        for subscriber in std::mem::take(&mut session.told_later) {
-            self.leave_lists(subscriber);
-            let Engine { audiences, members, .. } = self;
-            let Some(member) = members.get(subscriber) else { continue };
-            if let Some(audience) = audiences.get_mut(&member.agreed.audience) {
-                audience.subscribers.connected.insert(subscriber);
-                audience.subscribers.ready.insert(subscriber);
-            }
-        }
-    }
-
-    /// Removes a subscriber from all delivery lists, but not from its audience. A subscriber that is away is
-    /// in none of them, and its subscription still ends when it is due.
-    pub(super) fn leave_lists(&mut self, subscriber: SubscriberKey) {
-        let is_away = |member: &AudienceMember| matches!(member.presence, MemberPresence::Away(_));
-        if self.members.get(subscriber).is_none_or(is_away) {
-            return;
-        }
-        self.forget_due(subscriber);
-        let Engine { audiences, members, sessions, .. } = self;
-        let Some(member) = members.get_mut(subscriber) else { return };
-        for session in std::mem::take(&mut member.told_later) {
-            if let Some(session) = sessions.get_mut(session) {
-                session.told_later.remove(&subscriber);
-            }
-        }
-        let Some(audience) = audiences.get_mut(&member.agreed.audience) else { return };
-        audience.subscribers.ready.remove(&subscriber);
-        audience.subscribers.connected.remove(&subscriber);
-        if let Some(slot) = member.slot.take() {
-            // A subscriber in the `unlimited` list has received everything so far.
-            (member.cursor.at, member.cursor.critical_at) = (audience.end(), audience.end());
-            let unlimited = &mut audience.subscribers.unlimited;
-            unlimited.swap_remove(slot as usize);
-            let moved = unlimited.get(slot as usize).copied();
-            if let Some(moved) = moved.and_then(|it| members.get_mut(it)) {
-                moved.slot = Some(slot);
-            }
-        }
-    }
-
-    pub(super) fn set_due(&mut self, subscriber: SubscriberKey, at_us: u64) {
-        if let Some(member) = self.members.get_mut(subscriber) {
-            let before = std::mem::replace(&mut member.due_us, at_us);
-            if before == at_us {
-                return;
-            }
-            self.due.remove(&(before, subscriber));
-            if at_us != NEVER {
-                self.due.insert((at_us, subscriber));
-            }
-        }
-    }
-
-    pub(super) fn forget_due(&mut self, subscriber: SubscriberKey) {
-        self.set_due(subscriber, NEVER);
     }
 }
 
@@ -289,7 +174,7 @@ fn proceed(
     out: &mut Vec<Output>,
 ) -> Option<HeldUntil> {
     let now_us = now.monotonic_us;
-    let (awaits_wire, due_us) = (member.awaits_wire, member.due_us);
+    let (awaits_wire, due_us) = (member.delivery.awaits_wire(), member.delivery.due_us());
     let (cursor, mut pass) =
         start_pass(member, subscriber, (audience, sessions, at_a_time), now, primary, out);
     let owes_summaries = cursor.owes_summaries();
@@ -299,7 +184,7 @@ fn proceed(
         if !counts {
             cursor.tell_critical(&mut pass);
         }
-        return Some(HeldUntil::new(due_us.min(now_us + WIRE_WAIT_US)));
+        return Some(HeldUntil::Written(due_us.min(now_us + WIRE_WAIT_US)));
     }
     let progressed = if owes_summaries {
         // Critical events do not wait for summaries. Everything else comes after them.
@@ -316,12 +201,11 @@ fn proceed(
     drop(pass);
     match progressed {
         DeliveryProgress::CaughtUp => None,
-        DeliveryProgress::Until(at_us) => Some(HeldUntil::new(at_us)),
-        DeliveryProgress::TextUntil(at_us) => Some(HeldUntil { at_us, is_text: true }),
+        DeliveryProgress::Until(at_us) => Some(HeldUntil::Moment(at_us)),
+        DeliveryProgress::TextUntil(at_us) => Some(HeldUntil::TextMoment(at_us)),
         DeliveryProgress::Enough => {
-            member.awaits_wire = true;
             out.push(Output::More { subscriber });
-            Some(HeldUntil::new(now_us + WIRE_WAIT_US))
+            Some(HeldUntil::Written(now_us + WIRE_WAIT_US))
         }
     }
 }
@@ -336,8 +220,11 @@ fn start_pass<'a>(
     out: &'a mut Vec<Output>,
 ) -> (&'a mut Cursor, DeliveryPass<'a, impl FnMut(Arc<Frame>)>) {
     let is_gap_owed = member.missing.is_some() && member.cursor.owes_summaries();
-    let AudienceMember { cursor, limits, .. } = member;
-    let send = move |frame: Arc<Frame>| out.push(Output::Deliver { frame, to: vec![subscriber] });
+    let AudienceMember { cursor, limits, last_sent, .. } = member;
+    let send = move |frame: Arc<Frame>| {
+        *last_sent = LastSent::Event(frame.event_id.clone());
+        out.push(Output::Deliver { frame, to: vec![subscriber] });
+    };
     let limits = limits.as_deref_mut();
     let left = at_a_time.max(1);
     (cursor, DeliveryPass { audience, sessions, limits, now, primary, is_gap_owed, left, send })

@@ -63,7 +63,7 @@ impl Engine {
         let Engine { log_space, audiences, .. } = self;
         log_space.change(audiences, principal, |own| *own.entry(key.clone()).or_default() += 1);
         if let Some(audience) = audiences.get_mut(key) {
-            audience.subscribers.present += 1;
+            audience.present += 1;
             audience.room_bytes = log_space.bytes_for(audience.weight, log_bytes);
         }
     }
@@ -91,8 +91,8 @@ impl Engine {
             }
         });
         if let Some(audience) = audiences.get_mut(key) {
-            audience.subscribers.present = audience.subscribers.present.saturating_sub(1);
-            if audience.subscribers.present == 0 {
+            audience.present = audience.present.saturating_sub(1);
+            if audience.present == 0 {
                 audience.sleep(*next_order);
             }
         }

@@ -14,14 +14,13 @@ use aaep::{Event, Payload, ReplyToken, SessionId};
 
 use super::asks::AskSettlement;
 use super::subscribers::NewSubscriber;
-use super::{
-    Engine, EngineConfig, EngineSession, MemberPresence, SubscriptionStart, SubscriptionTerms,
-};
+use super::{Engine, EngineConfig, EngineSession, SubscriptionStart, SubscriptionTerms};
 use crate::ask::{PendingAsk, question};
 use crate::audience::{HistoryEntry, SessionKey};
 use crate::clock::Now;
 use crate::ids::IdGenerator;
 use crate::io::{AgentTags, AskTimeRecord, Author, Output, PrincipalNumber, Record, Subscription};
+use crate::member::LastSent;
 use crate::order::{Grant, GrantedBy, SessionOrder};
 use crate::terms;
 
@@ -104,7 +103,9 @@ impl Engine {
                 }
             }
         }
-        for subscription in recovered.subscriptions {
+        for mut subscription in recovered.subscriptions {
+            // If something is lost, it is not known what the subscriber was sent.
+            subscription.caught_up.take_if(|_| recovered.is_incomplete);
             engine.restore_subscription(now, subscription, &mut out);
         }
         let times: BTreeMap<_, _> =
@@ -114,6 +115,11 @@ impl Engine {
             engine.ask_again(now, recovered.is_incomplete, (&token, time), &ask, &mut out);
         }
         (engine, out)
+    }
+
+    /// Notes that a token was used, by an ask of which nothing else is known any more.
+    pub fn mark_token_used(&mut self, token: &ReplyToken) {
+        self.asks.mark_used(None, token);
     }
 
     /// Makes a session take no more events: it has ended, or a part of it is lost, so that it is no longer
@@ -227,6 +233,7 @@ impl Engine {
             asked,
             former_id,
             in_order_after,
+            caught_up,
         } = subscription;
         let id = subscription_id.clone();
         let active = self.subscriptions.len();
@@ -240,18 +247,21 @@ impl Engine {
                 let newcomer = NewSubscriber { principal, may_reply, hears };
                 let subscriber = self.add(id, &newcomer, agreed, next);
                 if let Some(member) = self.members.get_mut(subscriber) {
-                    member.presence = MemberPresence::Away(now.monotonic_us);
                     member.start = SubscriptionStart::BeforeStop(self.next_order);
                     member.in_order_after = in_order_after;
                     member.needs_from = 0;
+                    member.last_sent = LastSent::Unknown;
                     let key = member.agreed.audience.clone();
+                    if let Some(caught_up) = caught_up {
+                        self.restore_caught_up(subscriber, &caught_up);
+                    }
                     self.release_log_space(principal, &key);
                 }
                 if let Some(former_id) = former_id {
                     self.keep_former_id(subscriber, &former_id);
                 }
                 let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
-                self.set_due(subscriber, end_us);
+                self.leave(subscriber, now.monotonic_us, end_us);
                 out.push(Output::Recovered { subscriber, subscription_id });
             }
         }

@@ -10,13 +10,15 @@ use aaep::handshake::{SubscriptionClose, SubscriptionRenegotiate, SubscriptionRe
 use self::resume::text_end_before;
 use super::asks::SubscriberAsks;
 use super::{
-    AudienceMember, Engine, MemberPresence, NEVER, SentLast, SubscriptionStart, SubscriptionTerms,
+    AudienceMember, Engine, SentLast, SubscriberDelivery, SubscriptionStart, SubscriptionTerms,
 };
 use crate::audience::{Audience, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::ids::IdDigest;
-use crate::io::{EndReason, HearingScope, Output, PrincipalNumber, ResumePoint, Subscription};
-use crate::member::{Cursor, DeliveryLimits};
+use crate::io::{
+    CaughtUp, EndReason, HearingScope, Output, PrincipalNumber, ResumePoint, Subscription,
+};
+use crate::member::{Cursor, DeliveryLimits, LastSent};
 use crate::terms::{self, Door};
 
 /// How many events may have been in transit to a subscriber whose connection broke.
@@ -167,13 +169,13 @@ impl Engine {
     ) -> bool {
         let Some(member) = self.members.get(subscriber) else { return false };
         let (principal, before) = (member.principal, Arc::clone(&member.agreed));
-        let is_away = matches!(member.presence, MemberPresence::Away(_));
+        let is_away = member.delivery.is_away();
         let from = if is_away { member.needs_from } else { self.needs_from(subscriber) };
         if is_away {
             self.enter_audience(principal, &before, from);
         }
         self.enter_audience(principal, agreed, from);
-        self.leave_lists(subscriber);
+        self.unlist(subscriber);
         let Engine { audiences, members, sessions, next_order, newest, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return false };
         let old_key = member.agreed.audience.clone();
@@ -199,7 +201,7 @@ impl Engine {
             limits => *limits = DeliveryLimits::of(rate, pace),
         }
         if let Some(new) = audiences.get_mut(&agreed.audience) {
-            new.subscribers.members.insert(subscriber);
+            new.members.insert(subscriber);
         }
         member.agreed = Arc::clone(agreed);
         if moves {
@@ -240,7 +242,7 @@ impl Engine {
         out: &mut Vec<Output>,
     ) {
         let Some(member) = self.members.get(subscriber) else { return };
-        if !matches!(member.presence, MemberPresence::Away(_)) {
+        if !member.delivery.is_away() {
             let message = Box::new(SubscriptionClose {
                 subscription_id: member.id.clone(),
                 reason_code: aaep::ReasonName::parse(reason.code()).ok(),
@@ -261,25 +263,25 @@ impl Engine {
         subscriber: SubscriberKey,
         out: &mut Vec<Output>,
     ) {
-        let Some(member) = self.members.get_mut(subscriber) else { return };
-        if matches!(member.presence, MemberPresence::Away(_)) {
+        let Some(member) = self.members.get(subscriber) else { return };
+        if member.delivery.is_away() {
             return;
         }
-        self.leave_lists(subscriber);
-        self.mark_away(now, subscriber);
+        self.unlist(subscriber);
+        self.note_where_it_leaves(subscriber);
         let end_us = now.monotonic_us.saturating_add(self.config.keep_subscription_us);
-        self.set_due(subscriber, end_us);
+        self.leave(subscriber, now.monotonic_us, end_us);
         self.recheck_asks_of(now, subscriber, out);
     }
 
-    /// Remembers where a disconnected subscriber is. Its audience may then forget everything.
-    fn mark_away(&mut self, now: Now, subscriber: SubscriberKey) {
+    /// Remembers where a subscriber is that disconnects. Its audience may then forget everything.
+    fn note_where_it_leaves(&mut self, subscriber: SubscriberKey) {
         let needs_from = self.needs_from(subscriber);
         let Engine { audiences, members, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let audience = audiences.get(&member.agreed.audience);
-        let at = member.cursor.at;
-        let is_level = at == member.cursor.critical_at && member.cursor.is_plain();
+        let at = member.cursor.at();
+        let is_level = at == member.cursor.critical_at() && member.cursor.is_plain();
         let last = audience.filter(|_| is_level).zip(at.checked_sub(1));
         let last = last.and_then(|(audience, at)| Some((audience, audience.unit(at)?)));
         if let Some((audience, unit)) = last {
@@ -289,34 +291,24 @@ impl Engine {
             member.sent_last = None;
         }
         member.needs_from = needs_from;
-        member.presence = MemberPresence::Away(now.monotonic_us);
         let (principal, key) = (member.principal, member.agreed.audience.clone());
         self.release_log_space(principal, &key);
     }
 
     pub(super) fn block(&mut self, subscriber: SubscriberKey) {
-        let is_here = |it: &AudienceMember| it.presence == MemberPresence::Here;
-        if self.members.get(subscriber).is_some_and(is_here) {
-            self.leave_lists(subscriber);
-            if let Some(member) = self.members.get_mut(subscriber) {
-                member.presence = MemberPresence::Blocked;
-            }
-        }
+        self.block_delivery(subscriber);
     }
 
     pub(super) fn unblock(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        let Some(member) = self.members.get_mut(subscriber) else { return };
-        let did_await_wire = std::mem::take(&mut member.awaits_wire);
-        match member.presence {
-            MemberPresence::Blocked => {
-                self.check_for_gap(subscriber);
-                if let Some(member) = self.members.get_mut(subscriber) {
-                    member.presence = MemberPresence::Here;
-                }
-                self.deliver_missed(now, subscriber, out);
+        let Some(member) = self.members.get(subscriber) else { return };
+        if member.delivery.is_here() {
+            if self.take_wire(subscriber) {
+                self.catch_up(now, subscriber, out);
             }
-            MemberPresence::Here if did_await_wire => self.catch_up(now, subscriber, out),
-            _ => {}
+        } else if !member.delivery.is_away() {
+            self.check_for_gap(subscriber);
+            self.connect(subscriber);
+            self.deliver_missed(now, subscriber, out);
         }
     }
 
@@ -376,14 +368,10 @@ impl Engine {
             id: id.clone(),
             principal: newcomer.principal,
             may_reply: newcomer.may_reply,
-            presence: MemberPresence::Here,
-            awaits_wire: false,
+            delivery: SubscriberDelivery::connected(),
             limits: DeliveryLimits::of(agreed.terms.max_events_per_second, agreed.terms.pace_wpm),
             agreed,
             cursor: Cursor::starting_at(end),
-            due_us: NEVER,
-            slot: None,
-            told_later: Vec::new(),
             missing: None,
             start: SubscriptionStart::AtOrder(self.next_order),
             in_order_after: self.newest.clone(),
@@ -391,11 +379,12 @@ impl Engine {
             summaries: 0,
             needs_from: 0,
             sent_last: None,
+            last_sent: LastSent::Nothing,
         };
         let audience = member.agreed.audience.clone();
         let subscriber = self.members.insert(member);
         if let Some(audience) = self.audiences.get_mut(&audience) {
-            audience.subscribers.members.insert(subscriber);
+            audience.members.insert(subscriber);
         }
         self.subscriptions.insert(id, subscriber);
         subscriber
@@ -418,6 +407,16 @@ impl Engine {
 
     /// Emits the subscription to be stored.
     pub(super) fn remember(&self, subscriber: SubscriberKey, out: &mut Vec<Output>) {
+        self.remember_with(subscriber, None, out);
+    }
+
+    /// The same with where it was at an orderly stop.
+    pub(super) fn remember_with(
+        &self,
+        subscriber: SubscriberKey,
+        caught_up: Option<CaughtUp>,
+        out: &mut Vec<Output>,
+    ) {
         let Some(member) = self.members.get(subscriber) else { return };
         out.push(Output::Remember(Box::new(Subscription {
             subscription_id: member.id.clone(),
@@ -428,6 +427,7 @@ impl Engine {
             asked: member.agreed.asked.clone(),
             former_id: self.subscriptions.former_id_of(subscriber).cloned(),
             in_order_after: member.in_order_after.clone(),
+            caught_up,
         })));
     }
 
@@ -465,7 +465,7 @@ impl Engine {
     fn needs_from(&self, subscriber: SubscriberKey) -> u64 {
         let Some(member) = self.members.get(subscriber) else { return 0 };
         let Some(audience) = self.audiences.get(&member.agreed.audience) else { return 0 };
-        let at = member.cursor.at.min(member.cursor.critical_at);
+        let at = member.cursor.at().min(member.cursor.critical_at());
         let order = if at >= audience.end() { self.next_order } else { audience.order_before(at) };
         order.saturating_sub(ON_ITS_WAY)
     }
@@ -473,8 +473,8 @@ impl Engine {
     /// Removes a subscriber from its audience. An audience without members is dropped.
     fn leave_audience(&mut self, subscriber: SubscriberKey, key: &terms::AudienceKey) {
         if let Some(audience) = self.audiences.get_mut(key) {
-            audience.subscribers.members.remove(&subscriber);
-            if audience.subscribers.members.is_empty() {
+            audience.members.remove(&subscriber);
+            if audience.members.is_empty() {
                 self.audiences.remove(key);
             }
         }
@@ -482,10 +482,10 @@ impl Engine {
 
     /// Ends a subscription. Asks that only it could answer get their default (§5.8.2).
     pub(super) fn remove(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        self.leave_lists(subscriber);
+        self.unlist(subscriber);
         self.forget_due(subscriber);
         if let Some(member) = self.members.remove(subscriber) {
-            if !matches!(member.presence, MemberPresence::Away(_)) {
+            if !member.delivery.is_away() {
                 self.release_log_space(member.principal, &member.agreed.audience);
             }
             self.leave_audience(subscriber, &member.agreed.audience);

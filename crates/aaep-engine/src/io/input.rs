@@ -180,6 +180,8 @@ pub enum EngineInput {
         /// The token of the ask.
         reply_token: ReplyToken,
     },
+    /// The hub stops in an orderly way. It stores what the engine says, and handles nothing after this.
+    Stop,
     /// Time has passed.
     Tick,
 }

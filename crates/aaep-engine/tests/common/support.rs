@@ -213,6 +213,12 @@ impl World {
         outputs
     }
 
+    /// The engine stops in an orderly way, and another one goes on so many seconds later.
+    pub(crate) fn stop_and_start(&mut self, seconds: u64) -> Vec<Output> {
+        self.handle(EngineInput::Stop);
+        self.restart(seconds)
+    }
+
     /// A world in which the session runs already.
     pub(crate) fn started() -> Self {
         let mut world = World::new();
@@ -240,7 +246,10 @@ impl World {
                     }
                 }
                 Output::More { subscriber } => drop(self.awaited.insert(*subscriber)),
-                Output::Record(record) => self.stored.records.push(record.clone()),
+                Output::Record(record) => {
+                    self.stored.records.push(record.clone());
+                    self.stored.subscriptions.iter_mut().for_each(|it| it.caught_up = None);
+                }
                 Output::Time(time) => self.stored.times.push(time.clone()),
                 Output::Remember(it) => {
                     let is_other = |old: &Subscription| old.subscription_id != it.subscription_id;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::access::connections::ConnectionCounts;
 use crate::access::limits::{LimitError, Limits};
@@ -14,6 +15,13 @@ use crate::access::limits::{LimitError, Limits};
 pub const MAX_PRINCIPALS: usize = 4096;
 /// Budgets are counted in millionths of an event, so that rounding loses nothing.
 const EVENT: u64 = 1_000_000;
+
+/// How many refused requests of a principal are answered at once after a quiet time.
+const FREE_REFUSALS: u64 = 200;
+/// How far apart the answers to its further refused requests are, in microseconds.
+const REFUSAL_INTERVAL_US: u64 = 10_000;
+/// The longest that such an answer waits, in microseconds.
+const LONGEST_WAIT_US: u64 = 1_000_000;
 
 /// Counts permits and enforces the limits. Clones share their counts.
 #[derive(Debug, Clone)]
@@ -44,6 +52,8 @@ pub(super) struct PrincipalUsage {
     /// The events that may still be published, in millionths, as of `budget_at_us`.
     budget: u64,
     budget_at_us: u64,
+    /// When the free refusals will be all there again.
+    refusals_until_us: u64,
 }
 
 impl Guard {
@@ -105,6 +115,19 @@ impl Guard {
         Ok(())
     }
 
+    /// Counts a request of this principal that was refused, and returns how long its answer waits. A program
+    /// that goes on in spite of refusals would otherwise take the processor from everyone else.
+    pub(crate) fn refused(&self, principal: &str, now_us: u64) -> Duration {
+        let mut counts = self.counts();
+        let Ok(usage) = self.usage_of(&mut counts, principal, now_us) else {
+            return Duration::from_micros(LONGEST_WAIT_US);
+        };
+        let free_us = FREE_REFUSALS * REFUSAL_INTERVAL_US;
+        let until_us = usage.refusals_until_us.max(now_us) + REFUSAL_INTERVAL_US;
+        usage.refusals_until_us = until_us.min(now_us + free_us + LONGEST_WAIT_US);
+        Duration::from_micros(usage.refusals_until_us.saturating_sub(now_us + free_us))
+    }
+
     /// The number of principals being counted.
     pub fn principals(&self) -> usize {
         self.counts().principals.len()
@@ -122,7 +145,7 @@ impl Guard {
             counts.principals.retain(|_, usage| {
                 self.refill(usage, now_us);
                 let holds = usage.connections + usage.subscriptions + usage.requests;
-                holds > 0 || usage.budget < full
+                holds > 0 || usage.budget < full || usage.refusals_until_us > now_us
             });
             if counts.principals.len() >= MAX_PRINCIPALS {
                 return Err(LimitError::Principals);
@@ -189,6 +212,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_answers_to_many_refused_requests_wait_and_no_other_principal_does() {
+        let guard = guard();
+        for _ in 0..FREE_REFUSALS {
+            assert_eq!(guard.refused("hog", 0), Duration::ZERO);
+        }
+        assert_eq!(guard.refused("hog", 0), Duration::from_millis(10));
+        assert_eq!(guard.refused("hog", 0), Duration::from_millis(20));
+        assert_eq!(guard.refused("person", 0), Duration::ZERO);
+        let longest = (0..1000).map(|_| guard.refused("hog", 0)).max();
+        assert_eq!(longest, Some(Duration::from_micros(LONGEST_WAIT_US)));
+        // A pause is enough to be answered at once again, however many came before.
+        let later_us = FREE_REFUSALS * REFUSAL_INTERVAL_US + LONGEST_WAIT_US;
+        assert_eq!(guard.refused("hog", later_us), Duration::ZERO);
+    }
 
     fn guard() -> Guard {
         Guard::new(Limits {

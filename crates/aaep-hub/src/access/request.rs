@@ -131,11 +131,11 @@ pub fn preflight(method: &Method, headers: &HeaderMap, page: &Page) -> Option<He
     Some(answer)
 }
 
-/// Whether the browser reports that a page of another site made the request.
+/// Whether the browser reports that a page of another site made the request. Anything but a clear no counts as yes.
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get_all("sec-fetch-site").iter();
     site.map(HeaderValue::as_bytes)
-        .any(|it| it.eq_ignore_ascii_case(b"cross-site") || it.eq_ignore_ascii_case(b"same-site"))
+        .any(|it| !it.eq_ignore_ascii_case(b"same-origin") && !it.eq_ignore_ascii_case(b"none"))
 }
 
 /// Whether a person follows a link to the hub: a page that opens in its own window, by a method that changes

@@ -112,13 +112,25 @@ pub(crate) struct AdoptedLog {
     pub(crate) missing: u64,
 }
 
+/// What the store knows of the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownLog {
+    /// The part that is on disk.
+    pub(crate) safe: SyncedAudit,
+    /// The last entry.
+    pub(crate) head: ChainHead,
+    /// Whether the store lost commits, so that the file may be ahead of it.
+    pub(crate) may_be_ahead: bool,
+    /// The number of the first entry of the newest commit. A kill keeps no earlier entry out of the file.
+    pub(crate) newest_commit: u64,
+}
+
 /// Adopts the file: verifies its end, compares the lines after the safe part with those that the store still
 /// has, truncates what a crash tore, and writes what is missing. If the store lost commits, whole entries
 /// after the last one that it knows are adopted too.
 pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
     path: &Path,
-    safe: SyncedAudit,
-    (head, may_be_ahead): (ChainHead, bool),
+    KnownLog { safe, head, may_be_ahead, newest_commit }: KnownLog,
     waiting: impl Fn() -> Result<Waiting, StoreFault>,
 ) -> Result<AdoptedLog, AdoptError> {
     let was_there = path.try_exists()?;
@@ -146,6 +158,11 @@ pub(crate) fn adopt<Waiting: Iterator<Item = Result<Vec<u8>, StoreFault>>>(
         (true, true) => Some(format!(
             "A power cut left the end of the audit log cut off or as zeros. {written} entries were written \
              there again from the store; none is missing."
+        )),
+        (true, false) if safe.seq + found.whole as u64 + 1 < newest_commit => Some(format!(
+            "The last {written} entries of the audit log were missing, more than a kill can explain: somebody removed \
+             them, a power cut lost them, or the disk was full. They were written there again from the store; none is \
+             missing."
         )),
         // A kill between the store and the file leaves whole lines.
         (true, false) => None,

@@ -286,11 +286,9 @@ impl HubBuilder {
         let gone = loaded.unreadable.into_iter();
         let gone = gone.map(|subscription_id| StoreChange::Unsubscribed { subscription_id });
         owner.batch.changes.extend(gone);
-        let settled = loaded.stray.into_iter().map(|reply_token| {
-            let resolution = b"{}".as_slice().into();
-            StoreChange::AskSettled { reply_token, unix_us: now.unix_us, resolution }
-        });
-        owner.batch.changes.extend(settled);
+        for reply_token in loaded.stray {
+            owner.settle_lost(now, reply_token);
+        }
         owner.carry_out(now, loaded.outputs, None);
         owner.settle_forgotten(now);
         owner.review_programs();

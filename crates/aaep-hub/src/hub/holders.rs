@@ -143,9 +143,14 @@ impl NameHolders {
         NameUse::Held
     }
 
+    /// The principal that holds the name with this reading, or did last.
+    pub(super) fn holder_of(&self, reading: NameReading) -> Option<PrincipalNumber> {
+        self.by_reading.get(&reading).map(|holder| holder.principal)
+    }
+
     /// Whether a principal holds the name with this reading, or did last.
     pub(super) fn is_of(&self, reading: NameReading, principal: PrincipalNumber) -> bool {
-        self.by_reading.get(&reading).is_some_and(|holder| holder.principal == principal)
+        self.holder_of(reading) == Some(principal)
     }
 
     /// Whether another principal holds the name with this reading.
@@ -218,7 +223,7 @@ impl NameHolders {
     /// The principal that holds a name.
     #[cfg(test)]
     fn holder(&self, name: &str) -> Option<PrincipalNumber> {
-        self.by_reading.get(&NameReading::of(name)).map(|holder| holder.principal)
+        self.holder_of(NameReading::of(name))
     }
 
     fn hold(

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use aaep::extension::{AskOutcome, DecidedBy};
-use aaep::{Envelope, Event, ReplyToken, SubscriptionId};
+use aaep::{ReplyToken, SubscriptionId};
 use aaep_engine::{
-    AskAnswerer, Audit, Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record,
-    ReplyRefusal, SubscriberKey, Subscription,
+    Author, Engine, EngineInput, Frame, Now, Output, PrincipalNumber, Record, SubscriberKey,
+    Subscription,
 };
 use aaep_transport::WirePacket;
 use aaep_transport::wire::{Command, ConnectionKey, WireHandle, WireSubscriber};
@@ -20,25 +19,25 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answers::KeyedAnswers;
-use super::ask_times::{LastAskTime, STORE_TIMES_EVERY};
+use super::ask_times::STORE_TIMES_EVERY;
 use super::clock::Clock;
 use super::connections::HubConnection;
 use super::ears::WireInput;
-use super::entry::{self, AuditContext};
 use super::holders::NameHolders;
 use super::keeper::{CommitBatch, DeferredEffect, DeletionWork};
 use super::names::{PrincipalNumbers, TooManyNames};
+use super::open_asks::HubOpenAsk;
 use super::permission_note;
 use super::posts::AgentPosts;
 use super::refusals::{self, RefusedReplies};
 use super::running_bytes::RunningBytes;
-use super::settlement::{AskOrigin, Settlement};
+use super::settlement::Settlement;
 use super::status::HubStatus;
 use super::stored;
 use crate::access::{Guard, Principal, Roster, SubscriptionPermit};
 use crate::bounds::MAX_CHANGES;
 use crate::name_reading::{CachedReadings, NameReading};
-use crate::store::{Reader, StoreChange, StoredTime};
+use crate::store::{Reader, StoreChange};
 
 /// How many requests may wait for the owner. Beyond that, the caller waits.
 pub(super) const MAX_WAITING_REQUESTS: usize = 1024;
@@ -54,31 +53,11 @@ const MAX_CHANGES_PER_TURN: usize = MAX_CHANGES / 6;
 /// How long to wait before a batch that the keeper had no room for is offered again.
 const HAND_OVER_RETRY: Duration = Duration::from_millis(100);
 
-/// How many callers may wait for the outcome of one ask at a time. The oldest is dropped first.
-const MAX_WAITING_FOR_ASK: usize = 16;
-
 /// How often sessions are checked for having been silent for too long.
 const SILENCE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Work that needs the owner's state.
 pub(super) type OwnerRequest = Box<dyn FnOnce(&mut EngineOwner) + Send>;
-
-/// An open ask.
-pub(super) struct HubOpenAsk {
-    pub(super) asked: AskOrigin,
-    pub(super) is_stored: bool,
-    pub(super) ends_unix_us: Option<i64>,
-    /// Its time, once that is stored.
-    pub(super) time: Option<LastAskTime>,
-    /// When it was asked, by the hub's clock.
-    pub(super) asked_unix_us: i64,
-    /// How many asks of the same principal were open when it was asked.
-    pub(super) round: u64,
-    /// Callers that wait for the outcome.
-    pub(super) waiting: Vec<oneshot::Sender<Settlement>>,
-    /// The agent's socket on which it was asked.
-    pub(super) connection: Option<ConnectionKey>,
-}
 
 /// A subscription, as the wires know it.
 pub(super) struct HubSubscriber {
@@ -200,6 +179,7 @@ impl EngineOwner {
             }
         }
         self.count_refusals(true);
+        self.handle(EngineInput::Stop, None);
         self.announce_shutdown();
         self.store_ask_times();
         self.hand_over(&batches);
@@ -234,7 +214,7 @@ impl EngineOwner {
                 subscription_id,
                 principal: subscription.principal,
                 may_reply: subscription.may_reply,
-                json: stored::terms_to_json(&subscription).into(),
+                json: stored::terms_to_json(&subscription, self.next_order).into(),
             });
         }
         if self.batch.is_empty() {
@@ -356,7 +336,6 @@ impl EngineOwner {
                     reply_token, outcome, decided_by, response, answered_by, ..
                 } => {
                     let settlement = Settlement { reply_token, outcome, decided_by, response };
-                    self.audit_settlement(now, &settlement);
                     self.settle(now, &settlement, answered_by);
                 }
                 Output::Audit(audit) => self.audit(now, audit),
@@ -368,7 +347,7 @@ impl EngineOwner {
 
     fn record_event(&mut self, record: Record) {
         let Record { principal, event, json, author, unix_us, .. } = record;
-        let is_urgent = event.is_critical();
+        let is_critical = event.is_critical();
         let session_id = event.envelope.session_id.clone();
         let order = self.next_order;
         self.next_order += 1;
@@ -380,12 +359,11 @@ impl EngineOwner {
             agent: 0,
             principal,
             by_hub: author == Author::Hub,
-            is_urgent,
             unix_us,
             json,
         });
         self.event_unix_us = Some(unix_us);
-        if is_urgent {
+        if is_critical {
             self.batch.critical_since.get_or_insert_with(Instant::now);
             self.must_withdraw = true;
         }
@@ -393,30 +371,6 @@ impl EngineOwner {
             self.running_bytes.end(&session_id);
             self.batch.changes.push(StoreChange::SessionEnded { session_id, unix_us });
         }
-    }
-
-    fn record_ask_time(&mut self, record: aaep_engine::AskTimeRecord) {
-        let reply_token = record.reply_token;
-        let time = StoredTime {
-            ends_unix_us: record.ends_unix_us,
-            left_us: record.left_us,
-            limit_unix_us: record.limit_unix_us,
-            changes: record.changes,
-            stored_unix_us: record.stored_unix_us,
-            event_unix_us: record.event_unix_us,
-        };
-        let Some(ask) = self.asks.get_mut(&reply_token) else { return };
-        ask.ends_unix_us = time.ends_unix_us;
-        let monotonic_us = self.clock.now().monotonic_us;
-        ask.time = Some(LastAskTime { time, monotonic_us });
-        self.event_unix_us = time.event_unix_us;
-        let change = if std::mem::replace(&mut ask.is_stored, true) {
-            StoreChange::AskMoved { reply_token, time }
-        } else {
-            let session_id = ask.asked.session_id.clone();
-            StoreChange::AskOpened { reply_token, session_id, time }
-        };
-        self.batch.changes.push(change);
     }
 
     fn deliver(&mut self, frame: &Frame, packet: Arc<WirePacket>, to: Vec<SubscriberKey>) {
@@ -474,107 +428,6 @@ impl EngineOwner {
         }
     }
 
-    /// Registers an ask as open, and writes it to the audit log.
-    fn open_ask(
-        &mut self,
-        now: Now,
-        principal: PrincipalNumber,
-        reply_token: ReplyToken,
-        event: &Event,
-        told: usize,
-    ) {
-        let Envelope { event_id, session_id, producer, .. } = &event.envelope;
-        let about = AuditContext {
-            unix_us: now.unix_us,
-            session_id: Some(session_id.clone()),
-            who: Some(producer.agent_id.clone()),
-        };
-        let asked_by = self.principals.name(principal).unwrap_or("unknown");
-        let entry = entry::asked(&reply_token, event, (told, asked_by), about);
-        self.batch.changes.push(StoreChange::Audit(entry));
-        let of_principal = |ask: &&HubOpenAsk| ask.asked.principal == principal;
-        let open = HubOpenAsk {
-            round: self.asks.values().filter(of_principal).count() as u64,
-            asked: AskOrigin {
-                principal,
-                event_id: event_id.clone(),
-                session_id: session_id.clone(),
-            },
-            is_stored: false,
-            ends_unix_us: None,
-            time: None,
-            asked_unix_us: now.unix_us,
-            waiting: Vec::new(),
-            connection: None,
-        };
-        self.asks.insert(reply_token, open);
-    }
-
-    /// What an audit entry about an open ask starts from.
-    fn audit_context(
-        &self,
-        now: Now,
-        reply_token: &ReplyToken,
-        who: Option<PrincipalNumber>,
-    ) -> AuditContext {
-        let session_id = self.asks.get(reply_token).map(|ask| ask.asked.session_id.clone());
-        let who = who.and_then(|it| self.principals.name(it)).map(str::to_owned);
-        AuditContext { unix_us: now.unix_us, session_id, who }
-    }
-
-    fn audit_settlement(&mut self, now: Now, settlement: &Settlement) {
-        let about = self.audit_context(now, &settlement.reply_token, None);
-        self.batch.changes.push(StoreChange::Audit(entry::settled(settlement, about)));
-    }
-
-    fn settle(&mut self, now: Now, settlement: &Settlement, answered_by: Option<AskAnswerer>) {
-        self.status.metrics.settled(&settlement.outcome);
-        let Some(ask) = self.asks.remove(&settlement.reply_token) else { return };
-        self.batch.changes.push(StoreChange::AskSettled {
-            reply_token: settlement.reply_token.clone(),
-            unix_us: now.unix_us,
-            resolution: settlement.to_stored(&ask.asked, answered_by).into(),
-        });
-        for waiting in ask.waiting {
-            self.answer(waiting, settlement.clone());
-        }
-        if let Some(connection) = ask.connection {
-            self.tell_agent(connection, &super::agents::resolved(settlement));
-        }
-    }
-
-    /// After a start: settles asks that are stored as open but are not open in the engine because their session
-    /// is gone. They end without consent.
-    pub(super) fn settle_forgotten(&mut self, now: Now) {
-        let engine = &self.engine;
-        let forgotten = self.asks.keys().filter(|token| !engine.is_open(token));
-        for token in forgotten.cloned().collect::<Vec<_>>() {
-            let settlement = Settlement {
-                reply_token: token,
-                outcome: AskOutcome::Reject,
-                decided_by: DecidedBy::NoListener,
-                response: None,
-            };
-            self.settle(now, &settlement, None);
-        }
-    }
-
-    fn audit(&mut self, now: Now, audit: Audit) {
-        if !self.refusals.may_write(&audit, now.monotonic_us) {
-            return;
-        }
-        let about = self.audit_context(now, entry::token(&audit), entry::principal(&audit));
-        self.batch.changes.push(StoreChange::Audit(entry::build_entry(audit, about)));
-    }
-
-    /// Refuses a reply because its subscription never received an ask.
-    pub(super) fn refuse_reply(&mut self, reply_token: ReplyToken, principal: PrincipalNumber) {
-        let refused = Some(ReplyRefusal::NotAsked);
-        let now = self.clock.now();
-        let reply = Audit::Reply { reply_token, principal, decided_by: None, refused };
-        self.audit(now, reply);
-    }
-
     /// The principal's number.
     pub(super) fn principal_number(
         &mut self,
@@ -611,21 +464,6 @@ impl EngineOwner {
     /// The numbers of all principals that stand for the same person.
     pub(super) fn numbers_of_person(&self, principal: &Principal) -> HashSet<PrincipalNumber> {
         self.principals.numbers_where(|id| principal.is_same_person(id)).collect()
-    }
-
-    /// Registers a caller that waits for the outcome of an ask.
-    pub(super) fn wait_for(
-        &mut self,
-        reply_token: &ReplyToken,
-    ) -> Option<oneshot::Receiver<Settlement>> {
-        let ask = self.asks.get_mut(reply_token)?;
-        ask.waiting.retain(|waiting| !waiting.is_closed());
-        if ask.waiting.len() >= MAX_WAITING_FOR_ASK {
-            ask.waiting.remove(0);
-        }
-        let (sender, receiver) = oneshot::channel();
-        ask.waiting.push(sender);
-        Some(receiver)
     }
 }
 

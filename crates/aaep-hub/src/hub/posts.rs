@@ -204,7 +204,7 @@ impl EngineOwner {
         if self.speak_as(who, principal, (agent_id, NameClaim::OwnOrNew)).is_err() {
             return false;
         }
-        let told_name = self.told_name(who, principal, &Producer::new(agent_id));
+        let told_name = self.told_name(who, principal, (&Producer::new(agent_id), None));
         if let Some(post) = self.posts.0.get_mut(agent_id).filter(|it| it.principal == principal) {
             post.accepts = accepts;
             post.told_name = told_name;

@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::answers::{KeyLookup, KeyedRequest};
 use super::entry;
 use super::holders::NameClaim;
+use super::open_asks::HubOpenAsk;
 use super::own_ids;
-use super::owner::{EngineOwner, HubOpenAsk};
+use super::owner::EngineOwner;
 use super::refused::Refused;
 use super::session_agent::SessionAgent;
 use super::settlement::{AskOrigin, Settlement};
@@ -204,8 +205,9 @@ impl EngineOwner {
             return Err(Refused::RunningBytes);
         }
         let given = event.envelope.producer.clone();
+        let project = Delivery::of(&event).and_then(|said| said.project);
         let mut event = with_hub_fields(event, who, original);
-        if let Some(told) = self.told_name(who, principal, &given) {
+        if let Some(told) = self.told_name(who, principal, (&given, project.as_deref())) {
             event.envelope.producer.agent_name = Some(told);
         }
         // A session keeps the tags with which it began.

@@ -11,7 +11,9 @@ use super::refused::Refused;
 use crate::access::Principal;
 use crate::audit::Entry;
 use crate::bounds::MAX_AGENT_ID_BYTES;
-use crate::name_reading::{AgentReading, NameReading, told_apart, told_principal};
+use crate::name_reading::{
+    AgentReading, NameReading, is_deceptive_project, told_apart, told_principal,
+};
 use crate::store::StoreChange;
 
 impl EngineOwner {
@@ -40,7 +42,7 @@ impl EngineOwner {
         if self.roster.is_bound_to_others(reading, &who.id) {
             return Err(Refused::NameTaken);
         }
-        let is_bound = self.roster.is_bound_to(reading, &who.id);
+        let is_bound = self.may_claim_as_bound(who, reading, self.holders.holder_of(reading));
         let claim = if is_bound { NameClaim::Bound } else { claim };
         let now = self.clock.now();
         let (engine, posts) = (&self.engine, &self.posts);
@@ -65,16 +67,18 @@ impl EngineOwner {
 
     /// The name under which people hear an agent, if it is not the one that the agent gives: the hub adds the
     /// principal to a name that reads like one of another principal. The first one keeps the plain name, whichever
-    /// people hear it: what they may hear can change at any time.
+    /// people hear it: what they may hear can change at any time. It also adds the principal if the project, which
+    /// people hear after the name, could be taken for one.
     pub(super) fn told_name(
         &mut self,
         who: &Principal,
         principal: PrincipalNumber,
-        producer: &Producer,
+        (producer, project): (&Producer, Option<&str>),
     ) -> Option<String> {
         let given = producer.agent_name.as_deref().unwrap_or(&producer.agent_id);
         let reading = self.readings.of(given);
-        if self.may_be_heard_as(who, principal, &reading) {
+        let is_plain = !project.is_some_and(is_deceptive_project);
+        if self.may_be_heard_as(who, principal, &reading) && is_plain {
             return None;
         }
         let words = who.in_words();
@@ -118,9 +122,24 @@ impl EngineOwner {
         if whole != told && self.spoken.is_of_another(*whole, principal, now_unix_us) {
             return false;
         }
-        let is_bound = readings.iter().any(|it| self.roster.is_bound_to(*it, &who.id));
+        let holder = self.spoken.holder_of(*told);
+        let is_bound = readings.iter().any(|it| self.may_claim_as_bound(who, *it, holder));
         let claim = if is_bound { NameClaim::Bound } else { NameClaim::OrFree };
         self.use_spoken(principal, (told_name, *told, claim))
+    }
+
+    /// Whether a name is bound to this principal, and its holder has less right to it. If it is bound to both, the one
+    /// that holds it keeps it: otherwise it would change hands with every event, and people would hear of nothing else.
+    fn may_claim_as_bound(
+        &self,
+        who: &Principal,
+        name: NameReading,
+        holder: Option<PrincipalNumber>,
+    ) -> bool {
+        let holder = holder.and_then(|holder| self.principals.name(holder));
+        let is_held_by_another =
+            holder.is_some_and(|it| it != who.id && self.roster.is_bound_to(name, it));
+        self.roster.is_bound_to(name, &who.id) && !is_held_by_another
     }
 
     /// Uses a name that people hear. Returns whether the principal holds it.

@@ -9,39 +9,43 @@ use std::sync::Arc;
 
 use aaep::{EventId, Message, Mode, ReplyToken, SessionId, SubscriptionId, Version};
 use aaep_engine::{
-    AgentTags, AskTimeRecord, Author, Engine, EngineConfig, HearingScope, Now, Output,
+    AgentTags, AskTimeRecord, Author, CaughtUp, Engine, EngineConfig, HearingScope, Now, Output,
     PrincipalNumber, Record, RecoveredState, Replayed, Subscription,
 };
 use serde_json::{Value, json};
 
 use super::ask_times;
 use super::entry;
-use super::owner::HubOpenAsk;
+use super::open_asks::HubOpenAsk;
 use super::session_agent::SessionAgent;
 use super::settlement::AskOrigin;
 use crate::store::{
     self, LostSession, ReadError, Reader, ReplayedEvent, StoredSession, StoredSubscription,
 };
 
-/// The terms of a subscription as JSON.
-pub(super) fn terms_to_json(subscription: &Subscription) -> Vec<u8> {
+/// The terms of a subscription as JSON. `next_order` is the order of the next event that is stored.
+pub(super) fn terms_to_json(subscription: &Subscription, next_order: u64) -> Vec<u8> {
     let hears = match &subscription.hears {
         HearingScope::All => Value::Null,
         HearingScope::Tagged(tags) => tags.iter().collect::<Vec<&str>>().into(),
     };
-    let terms = json!({
+    let mut terms = json!({
         "hears": hears,
         "aaep_version": subscription.aaep_version,
         "asked": subscription.asked,
         "former_id": subscription.former_id,
         "in_order_after": subscription.in_order_after,
     });
+    if let Some(CaughtUp { last_event_id }) = &subscription.caught_up {
+        terms["caught_up"] = json!({ "next_order": next_order, "last_event_id": last_event_id });
+    }
     terms.to_string().into_bytes()
 }
 
 /// Reads the terms of a subscription. If they cannot be read, the subscription is dropped and its subscriber
 /// subscribes again. The same holds for an earlier version, in which lists of agents were numbers.
-fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
+/// `next_order` is the order of the next event that is stored.
+fn subscription(stored: &StoredSubscription, next_order: u64) -> Option<Subscription> {
     let terms: Value = serde_json::from_slice(&stored.json).ok()?;
     let hears = match terms.get("hears")? {
         Value::Null => HearingScope::All,
@@ -65,7 +69,19 @@ fn subscription(stored: &StoredSubscription) -> Option<Subscription> {
             Value::Null => None,
             event_id => Some(EventId::parse(event_id.as_str()?).ok()?),
         },
+        caught_up: terms.get("caught_up").and_then(|it| caught_up(it, next_order)),
     })
+}
+
+/// Where a subscriber was at an orderly stop. None if an event was stored since: then the hub was started again, and
+/// perhaps killed. An earlier version did not store it.
+fn caught_up(stored: &Value, next_order: u64) -> Option<CaughtUp> {
+    stored.get("next_order")?.as_u64().filter(|it| *it == next_order)?;
+    let last_event_id = match stored.get("last_event_id")? {
+        Value::Null => None,
+        event_id => Some(EventId::parse(event_id.as_str()?).ok()?),
+    };
+    Some(CaughtUp { last_event_id })
 }
 
 /// Everything from the store, in the form that the engine and the owner continue with.
@@ -127,8 +143,9 @@ pub(super) fn load(
     });
     let mut unreadable = Vec::new();
     let mut subscriptions = Vec::new();
+    let next_order = stored.next_order;
     for stored in &stored.subscriptions {
-        match subscription(stored) {
+        match subscription(stored, next_order) {
             Some(subscription) => subscriptions.push(subscription),
             None => unreadable.push(stored.subscription_id.clone()),
         }

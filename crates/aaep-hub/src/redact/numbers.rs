@@ -20,8 +20,15 @@ const MAX_CARD_DIGITS: usize = 19;
 /// How far before nine digits a name that makes them a social security number may begin.
 const NAME_BYTES: usize = 40;
 
-/// Separators between the groups of a number, including the non-breaking space and hyphen.
-const SEPARATORS: [&str; 6] = [" ", "-", ".", "\u{a0}", "\u{202f}", "\u{2011}"];
+/// Hyphens, and the dashes that programs make of them.
+const HYPHENS: [&str; 6] = ["-", "\u{2010}", "\u{2011}", "\u{2012}", "\u{2013}", "\u{2212}"];
+
+/// Separators between the groups of a number besides [`HYPHENS`], including the non-breaking spaces.
+const SEPARATORS: [&str; 4] = [" ", ".", "\u{a0}", "\u{202f}"];
+
+fn separators() -> impl Iterator<Item = &'static str> {
+    HYPHENS.into_iter().chain(SEPARATORS)
+}
 
 impl NumberSearch {
     /// Finds such numbers, in order and without overlaps. `is_named` means that the name of the field calls
@@ -94,7 +101,7 @@ impl<'t> DigitGroups<'t> {
             }
             groups.lengths.push(digits);
             let rest = &rest[digits..];
-            let found = SEPARATORS.into_iter().find(|it| rest.starts_with(it));
+            let found = separators().find(|it| rest.starts_with(it));
             let Some(separator) = found else { return groups };
             let is_same = groups.lengths.len() == 1 || separator == groups.separator;
             if !is_same || groups.lengths.len() == Self::MOST {
@@ -144,7 +151,7 @@ impl<'t> DigitGroups<'t> {
 
     /// 123-45-6789 by its form; with other separators or none, only if it is named so.
     fn is_social_security(&self, text: &str, is_named: impl FnOnce() -> bool) -> bool {
-        let is_hyphen = ["-", "\u{2011}"].contains(&self.separator);
+        let is_hyphen = HYPHENS.contains(&self.separator);
         let has_form = match self.lengths[..] {
             [3, 2, 4] => is_hyphen && self.stands_alone(text, 3) || is_named(),
             [9] => is_named(),
@@ -263,7 +270,7 @@ fn end_of_iban(text: &str, start: usize) -> Option<usize> {
         return None;
     }
     let rest = &text[start + 4..];
-    let separator = SEPARATORS.into_iter().find(|it| rest.starts_with(it)).unwrap_or_default();
+    let separator = separators().find(|it| rest.starts_with(it)).unwrap_or_default();
     let mut number = Vec::with_capacity(length);
     let mut at = start;
     while number.len() < length {

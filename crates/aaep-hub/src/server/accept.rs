@@ -22,8 +22,9 @@ use crate::access::{ConnectionSource, is_loopback};
 /// The most rejected connections that are told the reason at the same time.
 const TURNED_AWAY_AT_ONCE: usize = 64;
 
-/// The most connections whose sources are looked up together.
-const MAX_LOOKED_UP: usize = 64;
+/// The most connections whose sources are looked up together. Between two look-ups there is a pause, and a look-up for
+/// many takes hardly longer than one for a few.
+const MAX_LOOKED_UP: usize = 256;
 
 /// The most connections that are accepted before the first of them is served.
 const MAX_GATHERED: usize = 1024;

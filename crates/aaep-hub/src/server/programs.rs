@@ -24,8 +24,23 @@ const UNKNOWN_PROGRAM: u32 = 0;
 #[derive(Debug, Default)]
 pub(crate) struct ProgramFinder {
     #[cfg(target_os = "linux")]
-    recent: std::sync::Arc<tokio::sync::Mutex<Vec<u32>>>,
+    lookups: std::sync::Arc<tokio::sync::Mutex<ProgramLookups>>,
 }
+
+/// What is known from the look-ups before.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Default)]
+struct ProgramLookups {
+    /// The programs that connected last, the newest first.
+    recent: Vec<u32>,
+    /// When the next look-up may begin.
+    next_at: Option<tokio::time::Instant>,
+}
+
+/// How many times as long as the last look-up took the hub waits until the next. A program that opens connections
+/// all the time must not take a whole processor: the more sockets it has, the longer each look-up takes.
+#[cfg(target_os = "linux")]
+const PAUSE_FACTOR: u32 = 4;
 
 #[cfg(not(target_os = "linux"))]
 impl ProgramFinder {
@@ -50,10 +65,15 @@ impl ProgramFinder {
     /// The processes at the other ends of these connections, in their order.
     pub(crate) async fn find_all(&self, ends: Vec<ConnectionEnds>) -> Vec<Option<u32>> {
         let count = ends.len();
-        let mut recent = std::sync::Arc::clone(&self.recent).lock_owned().await;
+        let mut lookups = std::sync::Arc::clone(&self.lookups).lock_owned().await;
+        if let Some(next_at) = lookups.next_at {
+            tokio::time::sleep_until(next_at).await;
+        }
+        let began = tokio::time::Instant::now();
         let looking = tokio::task::spawn_blocking(move || {
-            let found = linux::programs_of(&ends, &recent);
-            found.iter().flatten().for_each(|it| linux::remember(&mut recent, *it));
+            let found = linux::programs_of(&ends, &lookups.recent);
+            found.iter().flatten().for_each(|it| linux::remember(&mut lookups.recent, *it));
+            lookups.next_at = Some(began + began.elapsed() * (PAUSE_FACTOR + 1));
             found
         });
         let found = looking.await.unwrap_or_else(|_| vec![None; count]);

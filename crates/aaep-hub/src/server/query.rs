@@ -3,6 +3,7 @@
 //! A value that cannot be read is refused by name, never guessed.
 
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use http::{StatusCode, Uri};
@@ -33,6 +34,13 @@ pub(crate) fn parameter(uri: &Uri, name: &str) -> Result<Option<String>, Box<Htt
         }
     }
     Ok(found)
+}
+
+/// The cursor from an earlier page. `None` to begin.
+pub(super) fn cursor<C: FromStr<Err = ()>>(uri: &Uri) -> Result<Option<C>, Box<HttpResponse>> {
+    let Some(text) = parameter(uri, "after")? else { return Ok(None) };
+    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
+    text.parse().map(Some).map_err(|()| wrong("after", what))
 }
 
 /// How long the request wants to wait.

@@ -29,7 +29,7 @@ impl ServerApp {
         uri: &Uri,
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         let limit = limit(uri)?;
-        let mut next = cursor(uri)?;
+        let mut next = query::cursor::<SessionCursor>(uri)?;
         let skip = query::number_within(uri, "skip", 0..=MAX_SKIPPED)?.unwrap_or(0);
         let mut to_skip = usize::try_from(skip).unwrap_or(usize::MAX);
         while to_skip > 0 {
@@ -98,13 +98,6 @@ impl ServerApp {
     }
 }
 
-/// The cursor from an earlier page.
-fn cursor(uri: &Uri) -> Result<Option<SessionCursor>, Box<HttpResponse>> {
-    let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
-    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
-    text.parse().map(Some).map_err(|()| query::wrong("after", what))
-}
-
 impl ServerApp {
     /// Ends a running session by hand.
     pub(super) async fn end_session(
@@ -137,7 +130,6 @@ fn row(event: &StoredEvent) -> Value {
         "order": event.order,
         "taken_in_unix_us": event.unix_us,
         "by_hub": event.by_hub,
-        "is_urgent": event.is_urgent,
         "event": own,
     })
 }

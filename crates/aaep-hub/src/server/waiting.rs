@@ -28,7 +28,7 @@ impl ServerApp {
     ) -> Result<HttpResponse, Box<HttpResponse>> {
         let limit = query::number_within(uri, "limit", 1..=MAX_PAGE_ROWS as u64)?;
         let limit = usize::try_from(limit.unwrap_or(DEFAULT_ASKS)).unwrap_or(MAX_PAGE_ROWS);
-        let after = cursor(uri)?;
+        let after = query::cursor::<AskCursor>(uri)?;
         let found = self.hub.waiting_asks(principal).await;
         let waiting = found.map_err(|error| failed(&error))?;
         let rest = waiting.iter().filter(|ask| after.is_none_or(|after| ask.place > after));
@@ -49,13 +49,6 @@ impl ServerApp {
         }
         Ok(answer::json(StatusCode::OK, &body))
     }
-}
-
-/// The cursor from an earlier page.
-fn cursor(uri: &Uri) -> Result<Option<AskCursor>, Box<HttpResponse>> {
-    let Some(text) = query::parameter(uri, "after")? else { return Ok(None) };
-    let what = "is not the `next` of a page. Send it as it came, or leave it out to begin.";
-    text.parse().map(Some).map_err(|()| query::wrong("after", what))
 }
 
 /// An ask, and the size of its event in bytes. Without the right to reply, the reply token is left out

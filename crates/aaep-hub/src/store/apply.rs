@@ -112,7 +112,6 @@ fn apply_events(
             agent,
             principal,
             by_hub,
-            is_urgent,
             unix_us,
             json,
         } = change
@@ -137,7 +136,6 @@ fn apply_events(
             event_id,
             agent: *agent,
             by_hub: *by_hub,
-            is_critical: *is_urgent,
             unix_us: *unix_us,
         };
         match session.chunks.last_mut() {

@@ -50,8 +50,6 @@ pub enum StoreChange {
         principal: PrincipalNumber,
         /// Whether the hub made it, not the agent.
         by_hub: bool,
-        /// Whether it is critical.
-        is_urgent: bool,
         /// When it was taken in.
         unix_us: i64,
         /// The event as it was taken in.

@@ -281,7 +281,7 @@ pub(crate) fn apply_journal(
         let mut counters = recover::counters(&meta)?;
         apply::apply(&transaction, &mut counters, &mut newest, &decoded.changes)
             .map_err(as_damage)?;
-        log::write_lines(&transaction, &decoded.lines)?;
+        log::write_lines(&transaction, &mut meta, &decoded.lines)?;
         counters.commits = number;
         meta.insert(StoreCounters::KEY, counters.to_bytes().as_slice())?;
     }

@@ -14,7 +14,7 @@ use crate::store::error::CommitError;
 use crate::store::fault::StoreFault;
 use crate::store::reader::Reader;
 use crate::store::table::{
-    AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, SyncedAudit, pair,
+    AUDIT_DETAILS, AUDIT_OF_SESSION, AUDIT_WAITING, META, RowReader, SyncedAudit, pair,
 };
 use crate::store::{AuditState, asks};
 
@@ -118,7 +118,7 @@ impl AuditLogWriter {
             transaction.open_table(AUDIT_WAITING)?.retain_in(..=safe.seq, |_, _| false)?;
             meta.insert(SyncedAudit::KEY, safe.to_bytes().as_slice())?;
         }
-        write_lines(transaction, lines)?;
+        write_lines(transaction, meta, lines)?;
         if self.file.is_none() && !lines.is_empty() {
             let mut waiting = transaction.open_table(AUDIT_WAITING)?;
             while waiting.len()? > MAX_ENTRIES_IN_MEMORY {
@@ -204,11 +204,18 @@ fn clipped(entry: &Entry) -> Cow<'_, Entry> {
     Cow::Owned(clipped)
 }
 
-/// Writes lines into the store.
+/// The number of the first entry of the newest commit that has entries.
+const NEWEST_COMMIT_KEY: &str = "audit commit";
+
+/// Writes the lines of a commit into the store.
 pub(super) fn write_lines(
     transaction: &WriteTransaction,
+    meta: &mut Table<'_, &'static str, &'static [u8]>,
     lines: &[PreparedEntry],
 ) -> Result<(), StoreFault> {
+    if let Some(first) = lines.first() {
+        meta.insert(NEWEST_COMMIT_KEY, first.head.seq.to_le_bytes().as_slice())?;
+    }
     for prepared in lines {
         let seq = prepared.head.seq;
         transaction.open_table(AUDIT_WAITING)?.insert(seq, prepared.line.as_slice())?;
@@ -235,6 +242,20 @@ pub(super) fn head(transaction: &ReadTransaction) -> Result<ChainHead, StoreFaul
     }
     let SyncedAudit { seq, hash, .. } = safe(transaction)?;
     Ok(ChainHead { seq, hash })
+}
+
+/// The number of the first entry of the newest commit that has entries; 0 if a version before stored that commit. A kill
+/// keeps no earlier entry out of the file.
+pub(super) fn newest_commit(transaction: &ReadTransaction) -> Result<u64, StoreFault> {
+    let meta = transaction.open_table(META)?;
+    let row = meta.get(NEWEST_COMMIT_KEY)?;
+    row.map_or(Ok(0), |row| RowReader::new(row.value(), "meta").number())
+}
+
+/// For a restored backup, whose file ends where the one of the store was known to be on disk.
+pub(super) fn forget_newest_commit(transaction: &WriteTransaction) -> Result<(), StoreFault> {
+    transaction.open_table(META)?.remove(NEWEST_COMMIT_KEY)?;
+    Ok(())
 }
 
 /// How much of the file is known to be on disk.

@@ -13,7 +13,7 @@ use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{DatabaseError, Durability, ReadTransaction, ReadableDatabase, TableError};
 
 use crate::audit::{
-    AdoptError, AdoptedLog, Broken, ChainHead, Entry, KeptLog, LOG_BROKEN, adopt, look,
+    AdoptError, AdoptedLog, Broken, ChainHead, Entry, KeptLog, KnownLog, LOG_BROKEN, adopt, look,
 };
 use crate::store::age::{AgeClock, CountedTime};
 use crate::store::database::{DatabaseOpener, SharedDatabase, builder, journal_of};
@@ -372,7 +372,9 @@ fn open_log(
     let (safe, head, adopted) = shared.read(|transaction| {
         let safe = log::safe(transaction)?;
         let head = log::head(transaction)?;
-        Ok((safe, head, adopt(path, safe, (head, may_be_ahead), || waiting(transaction))))
+        let newest_commit = log::newest_commit(transaction)?;
+        let known = KnownLog { safe, head, may_be_ahead, newest_commit };
+        Ok((safe, head, adopt(path, known, || waiting(transaction))))
     })?;
     match adopted {
         Ok(AdoptedLog { file, ahead: Some((head, bytes)), note, .. }) => {

@@ -87,12 +87,28 @@ pub struct StoredEvent {
     pub agent: u64,
     /// Whether the hub made it, not the agent.
     pub by_hub: bool,
-    /// Whether it is critical.
-    pub is_urgent: bool,
     /// When it was taken in.
     pub unix_us: i64,
     /// The event as it was taken in.
     pub json: Arc<[u8]>,
+}
+
+/// Who made an event, as one byte of its row.
+const BY_AGENT: u8 = 2;
+const BY_HUB: u8 = 3;
+
+/// Reads who made an event. Up to format 6, that byte was 0 or 1, and another one followed which said whether the
+/// event is critical. The event itself says that.
+fn is_by_hub(row: &mut RowReader<'_>) -> Result<bool, StoreFault> {
+    match row.array()? {
+        [BY_AGENT] => Ok(false),
+        [BY_HUB] => Ok(true),
+        [before @ (0 | 1)] => {
+            row.flag()?;
+            Ok(before == 1)
+        }
+        _ => Err(StoreFault::row("events")),
+    }
 }
 
 /// The facts of an event apart from its session and its JSON.
@@ -102,7 +118,6 @@ pub(crate) struct EventFacts<'a> {
     pub(crate) event_id: &'a EventId,
     pub(crate) agent: u64,
     pub(crate) by_hub: bool,
-    pub(crate) is_critical: bool,
     pub(crate) unix_us: i64,
 }
 
@@ -141,14 +156,14 @@ impl EventChunk {
     }
 
     pub(crate) fn push(&mut self, facts: EventFacts<'_>, json: &[u8]) {
-        let EventFacts { order, event_id, agent, by_hub, is_critical, unix_us } = facts;
+        let EventFacts { order, event_id, agent, by_hub, unix_us } = facts;
         let event_id = event_id.as_str().as_bytes();
         self.ids.push(entry_of(event_id, order));
         self.bytes.reserve(48 + event_id.len() + json.len());
         self.bytes.extend(order.to_le_bytes());
         self.bytes.extend(agent.to_le_bytes());
         self.bytes.extend(unix_us.to_le_bytes());
-        self.bytes.extend([u8::from(by_hub), u8::from(is_critical)]);
+        self.bytes.push(if by_hub { BY_HUB } else { BY_AGENT });
         self.bytes.extend((event_id.len() as u64).to_le_bytes());
         self.bytes.extend(event_id);
         self.bytes.extend((json.len() as u64).to_le_bytes());
@@ -183,7 +198,7 @@ pub(crate) fn events_of(
         let order = row.number()?;
         let agent = row.number()?;
         let unix_us = row.moment()?;
-        let (by_hub, is_urgent) = (row.flag()?, row.flag()?);
+        let by_hub = is_by_hub(&mut row)?;
         let event_id = row.sized()?;
         let json = row.sized()?;
         if order < from_order {
@@ -195,7 +210,6 @@ pub(crate) fn events_of(
             event_id: RowReader::new(event_id, "events").parsed()?,
             agent,
             by_hub,
-            is_urgent,
             unix_us,
             json: json.into(),
         });
@@ -216,7 +230,7 @@ pub(crate) fn ids_of(bytes: &[u8]) -> Result<Vec<(&[u8], u64)>, StoreFault> {
     while !row.is_empty() {
         let order = row.number()?;
         let (_agent, _unix_us) = (row.number()?, row.moment()?);
-        let (_by_hub, _is_critical) = (row.flag()?, row.flag()?);
+        is_by_hub(&mut row)?;
         ids.push((row.sized()?, order));
         row.sized()?;
     }
@@ -227,4 +241,40 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut checksum = [0; CHECKSUM_BYTES];
     checksum.copy_from_slice(&Sha256::digest(bytes)[..CHECKSUM_BYTES]);
     checksum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_formats_with_a_byte_for_critical_events_are_read() {
+        let ids = ["evt_1", "evt_2"].map(|id| EventId::parse(id).expect("an id"));
+        let session_id = SessionId::parse("sess_1").expect("an id");
+        let facts = |order: u64, by_hub| EventFacts {
+            order,
+            event_id: &ids[usize::from(by_hub)],
+            agent: 0,
+            by_hub,
+            unix_us: 5,
+        };
+        let mut chunk = EventChunk::begin(facts(1, false), b"{}");
+        chunk.push(facts(2, true), b"[]");
+        let row = chunk.into_bytes();
+        let read = events_of(&session_id, &row, 0).expect("read");
+        assert_eq!(read.iter().map(|it| it.by_hub).collect::<Vec<_>>(), [false, true]);
+
+        let mut before = Vec::new();
+        for byte in &row[CHECKSUM_BYTES..] {
+            match *byte {
+                BY_AGENT if before.len() == 24 => before.extend([0, 0]),
+                BY_HUB => before.extend([1, 1]),
+                other => before.push(other),
+            }
+        }
+        let before = [&checksum(&before)[..], &before].concat();
+        assert_eq!(before.len(), row.len() + 2, "each event took a byte more");
+        assert_eq!(events_of(&session_id, &before, 0).expect("read"), read);
+        assert_eq!(ids_of(&before).expect("read"), ids_of(&row).expect("read"));
+    }
 }

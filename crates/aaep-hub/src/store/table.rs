@@ -14,8 +14,8 @@ use crate::store::journal::StoreId;
 /// The current format. A store with a larger format is refused; smaller ones are upgraded: 1 had no journal; 2
 /// did not store when the time of an ask was stored, and had no counted time; 3 had no index of event ids and
 /// did not count settled asks by principal; 4 had a row for each event in that index; 5 did not store who holds
-/// which name.
-pub(crate) const FORMAT: u32 = 6;
+/// which name; 6 stored of each event whether it is critical.
+pub(crate) const FORMAT: u32 = 7;
 
 /// Single values: the format, the counters, how much of the audit file is safe.
 pub(crate) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");

@@ -61,7 +61,6 @@ pub(super) fn event(order: u64, name: &str) -> StoreChange {
         agent: 7,
         principal: PrincipalNumber(8),
         by_hub: order % 2 == 1,
-        is_urgent: order.is_multiple_of(3),
         unix_us: moment(order),
         json: json(order),
     }
@@ -78,7 +77,6 @@ fn stored(order: u64, name: &str) -> StoredEvent {
         event_id: event_id(order),
         agent: 7,
         by_hub: order % 2 == 1,
-        is_urgent: order.is_multiple_of(3),
         unix_us: moment(order),
         json: json(order),
     }

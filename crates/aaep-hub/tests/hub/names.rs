@@ -68,6 +68,37 @@ async fn an_id_that_reads_like_one_of_another_principal_is_refused() {
 }
 
 #[tokio::test]
+async fn no_agent_states_the_principal_of_another_in_its_project() {
+    let hub = hub();
+    let evil = token("evil");
+    for (number, (project, name)) in [
+        ("shop", "Builder"),
+        ("work/user-service", "Builder"),
+        ("shop (token laptop)", "Builder (token evil)"),
+        ("shop, t\u{43e}ken laptop", "Builder (token evil)"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut stream = Stream::open(&hub, &subscribe(&hub, json!({})).await, None).await;
+        let session = format!("sess_{number}");
+        let producer = json!({ "agent_id": "builder", "agent_name": "Builder" });
+        let mut event = of(started(&session), producer);
+        event.insert("@context".into(), json!([aaep::CORE_CONTEXT, aaep::extension::CONTEXT]));
+        event.insert("extensions".into(), json!({ "agentvoice": { "project": project } }));
+        try_publish(&hub, &evil, event).await.expect("taken");
+        let heard = loop {
+            let event = stream.next_of("session.started");
+            if event["session_id"] == session {
+                break event;
+            }
+        };
+        assert_eq!(heard["producer"]["agent_name"], name, "{project}");
+        assert_eq!(heard["extensions"]["agentvoice"]["project"], project);
+    }
+}
+
+#[tokio::test]
 async fn people_hear_the_principal_of_a_name_that_another_principal_has() {
     let hub = hub();
     let laptop = token("laptop");

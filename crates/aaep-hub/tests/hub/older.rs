@@ -60,8 +60,13 @@ async fn a_store_with_a_row_for_each_event_id_opens_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_store_of_the_version_before_opens_and_goes_on() {
+async fn a_store_without_held_names_opens_and_goes_on() {
     opens_and_goes_on(5).await;
+}
+
+#[tokio::test]
+async fn a_store_with_a_byte_for_critical_events_opens_and_goes_on() {
+    opens_and_goes_on(6).await;
 }
 
 /// Earlier versions did not store which principal holds a name, but their events say which principal spoke.

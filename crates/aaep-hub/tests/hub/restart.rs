@@ -179,7 +179,6 @@ fn store_sessions(folder: &std::path::Path, count: u64) {
             agent: 1 + order % 2,
             principal: PrincipalNumber(1),
             by_hub: false,
-            is_urgent: false,
             unix_us: now,
             json: serde_json::to_vec(&json).expect("JSON").into(),
         });
@@ -316,4 +315,103 @@ async fn a_hub_starts_on_a_damaged_store_says_so_and_accepts_no_question_whose_s
     }
     assert!(said > 3, "{said}");
     hub.stop().await;
+}
+
+/// A subscription with a pace, as people listen. Its last event alone does not say how far it is.
+async fn paced(hub: &aaep_hub::hub::Hub) -> aaep::SubscriptionId {
+    let terms = json!({ "pace_wpm": 180, "max_events_per_second": 5,
+        "supported_extensions": [aaep::extension::CONTEXT] });
+    subscribe(hub, terms).await
+}
+
+fn tells_of_a_gap(event: &serde_json::Value) -> bool {
+    event["extensions"].to_string().contains("\"gap\"")
+}
+
+#[tokio::test]
+async fn after_an_orderly_stop_a_subscriber_with_a_pace_is_told_of_no_gap() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut hub = hub_in(folder.path());
+    let subscription = paced(&hub).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    // Before the first round, it was sent nothing at all.
+    for round in 0..4 {
+        let last = stream.last_id.clone();
+        assert_eq!(last.is_none(), round == 0);
+        hub.stop().await;
+        drop((hub, stream));
+        hub = hub_in(folder.path());
+        stream = Stream::open(&hub, &subscription, last.as_deref()).await;
+        let event = if round == 0 { started("sess_one") } else { progress("sess_one", "On.") };
+        let kind = event["type"].clone();
+        publish(&hub, event).await;
+        let told = stream.next();
+        assert!(told["type"] == kind && !tells_of_a_gap(&told), "{told}");
+    }
+    // A copy of the folder is what a kill leaves.
+    let last = stream.last_id.clone();
+    let killed = tempfile::tempdir().expect("a folder");
+    for file in fs::read_dir(folder.path()).expect("listed") {
+        let file = file.expect("listed");
+        fs::copy(file.path(), killed.path().join(file.file_name())).expect("copied");
+    }
+    let hub_after_kill = hub_in(killed.path());
+    let mut stream = Stream::open(&hub_after_kill, &subscription, last.as_deref()).await;
+    let told = stream.next();
+    assert!(tells_of_a_gap(&told), "{told}");
+    hub.stop().await;
+    hub_after_kill.stop().await;
+}
+
+/// The events say that the question was settled, but the store has it as open.
+#[tokio::test]
+async fn a_question_that_the_engine_does_not_find_open_after_a_start_ends_in_the_audit_log_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hub = hub_in(folder.path());
+    let subscription = subscribe(&hub, json!({})).await;
+    let mut stream = Stream::open(&hub, &subscription, None).await;
+    publish(&hub, started("sess_one")).await;
+    publish(&hub, confirmation("sess_one", TOKEN)).await;
+    stream.next_of("awaiting.confirmation");
+    reply(&hub, &me(), &subscription, TOKEN, "reject").await;
+    hub.stop().await;
+    drop((hub, stream));
+
+    let session_id = aaep::SessionId::parse("sess_one").expect("an id");
+    let (mut store, _) = Store::open(folder.path(), Retention::default()).expect("a store");
+    let time = aaep_hub::store::StoredTime {
+        ends_unix_us: Some(i64::MAX),
+        left_us: None,
+        limit_unix_us: i64::MAX,
+        changes: 0,
+        stored_unix_us: None,
+        event_unix_us: None,
+    };
+    let reply_token = token(TOKEN);
+    let again = StoreChange::AskOpened { reply_token, session_id: session_id.clone(), time };
+    // The other one has no event at all.
+    let reply_token = token("rpl_ffffffffffffffffffffffffffffffff");
+    let lost = StoreChange::AskOpened { reply_token, session_id, time };
+    store.commit(&[again, lost]).expect("stored");
+    drop(store);
+
+    let before = settled_entries(folder.path());
+    let hub = hub_in(folder.path());
+    for token_text in [TOKEN, "rpl_ffffffffffffffffffffffffffffffff"] {
+        let used = try_publish(&hub, &me(), confirmation("sess_one", token_text)).await;
+        assert_eq!(used.expect_err("a token is used once").code(), "token_used");
+    }
+    hub.stop().await;
+    drop(hub);
+    let entries = settled_entries(folder.path());
+    assert_eq!(entries.len(), before.len() + 2, "{entries:?}");
+    let new = &entries[before.len()..];
+    assert!(new.iter().all(|it| it == "reject by no_listener"), "{entries:?}");
+}
+
+/// What the audit log says about how questions were settled.
+fn settled_entries(folder: &std::path::Path) -> Vec<String> {
+    let (store, _) = Store::open(folder, Retention::default()).expect("a store");
+    let entries = audit::show(&store.reader()).map(|it| it.expect("whole").line);
+    entries.filter(|it| it.kind == "settled").map(|it| it.outcome).collect()
 }

@@ -275,6 +275,22 @@ fn a_token_bound_to_a_name_has_it_at_once_and_everyone_hears_of_it_before_anythi
 }
 
 #[test]
+fn tokens_that_are_bound_to_one_name_do_not_take_it_from_each_other() {
+    let hub = hub();
+    let me = person(&hub);
+    let first = token_for(&hub, "ada", &[Scope::Publish], &["payroll"]);
+    let second = token_for(&hub, "eve", &[Scope::Publish], &["payroll", "books"]);
+    let begin = |who: &str, session: &str| publish(&hub, who, &named(started(session), "payroll"));
+    assert_eq!(begin(&first, "sess_1").status, 200);
+    begin(&second, "sess_2").refuses(409, "name_taken");
+    assert_eq!(publish(&hub, &second, &named(started("sess_3"), "books")).status, 200);
+    publish(&hub, &second, &named(question("sess_3"), "payroll")).refuses(409, "name_taken");
+    assert_eq!(begin(&first, "sess_4").status, 200);
+    let audit = hub.as_someone(&me, "GET", "/aaep/v1/audit", "");
+    assert!(!audit.body.contains("name_taken_over"), "{}", audit.body);
+}
+
+#[test]
 fn a_name_that_a_second_agent_of_a_session_uses_is_held_over_a_restart() {
     let with_store = |options: &mut aaep_hub::server::DaemonOptions| {
         options.config.access.trust_local_programs = false;

@@ -1,6 +1,6 @@
-//! What a hub stores while it runs, and its recovery after a kill.
+//! What a hub stores while it runs, and its recovery after a kill or an orderly stop.
 //!
-//! In worlds in which the hub is killed, the machine's clock jumps while the hub is down, and at no other time.
+//! In worlds in which the hub is killed, some of its ends are orderly stops. In these worlds the machine's clock jumps while the hub is down, and at no other time.
 
 use std::collections::BTreeMap;
 
@@ -42,11 +42,20 @@ impl WorldStorage {
         }
     }
 
+    /// Whether the next end of the hub is an orderly stop. This takes no random number, so that other choices of the
+    /// seed stay the same.
+    fn stops_in_order(&self) -> bool {
+        (self.seed + u64::from(self.starts)) % 3 == 2
+    }
+
     /// Carries out the outputs that ask for storage.
     pub(super) fn store(&mut self, outputs: &[Output]) {
         for output in outputs {
             match output {
-                Output::Record(record) => self.records.push(record.clone()),
+                Output::Record(record) => {
+                    self.records.push(record.clone());
+                    self.subscriptions.values_mut().for_each(|it| it.caught_up = None);
+                }
                 Output::Time(time) => self.times.push(time.clone()),
                 Output::Remember(it) => {
                     self.subscriptions.insert(it.subscription_id.clone(), (**it).clone());
@@ -78,9 +87,14 @@ impl WorldStorage {
 }
 
 impl World {
-    /// Kills the hub, and starts it again a while later.
+    /// Kills the hub, or stops it in an orderly way, and starts it again a while later.
     pub(super) fn kill(&mut self) {
-        self.tell("The hub is killed.");
+        if self.stored.stops_in_order() {
+            self.tell("The hub stops.");
+            self.feed(None, &EngineInput::Stop);
+        } else {
+            self.tell("The hub is killed.");
+        }
         for subscriber in &mut self.subscribers {
             subscriber.lose_connection();
             subscriber.is_pending = false;

@@ -93,6 +93,7 @@ pub(super) fn input(
         EngineInput::Resume { principal, subscription_id, reply_token } => {
             format!("The {} lets {reply_token} go on as {subscription_id}.", person(principal))
         }
+        EngineInput::Stop => "The hub is asked to stop.".to_owned(),
         EngineInput::Tick => "Time passes.".to_owned(),
     }
 }

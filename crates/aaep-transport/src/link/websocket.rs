@@ -3,7 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use aaep_http::{CallAnswer, HttpAddress, HttpCall};
+use aaep_http::{
+    ByteStream, CallAnswer, CallConnection, CallError, CallOptions, HttpAddress, HttpCall,
+    HttpCaller,
+};
 use bytes::Bytes;
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
@@ -37,7 +40,9 @@ pub(super) async fn dial(address: &HttpAddress, options: &DialOptions) -> Result
     let key = generate_key();
     let is_root = address.path_and_query() == "/" && !options.without_handshake;
     let path = if is_root { PATH } else { address.path_and_query() }.to_owned();
-    let call = HttpCall { method: Method::GET, path, headers: headers(&key)?, body: Bytes::new() };
+    let mut headers = headers(&key)?;
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    let call = HttpCall { method: Method::GET, path, headers, body: Bytes::new() };
     let answer = caller.call(None, &call).await?;
     if answer.response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(caller.refusal(answer).await);
@@ -58,9 +63,37 @@ fn headers(key: &str) -> Result<HeaderMap, DialError> {
         (CONNECTION, fixed("Upgrade")),
         (UPGRADE, fixed("websocket")),
         (SEC_WEBSOCKET_VERSION, fixed("13")),
-        (SEC_WEBSOCKET_PROTOCOL, fixed(SUBPROTOCOL)),
         (SEC_WEBSOCKET_KEY, key),
     ]))
+}
+
+/// A WebSocket on an open stream, to a server on this machine that speaks another protocol than AAEP. Must be called
+/// within a tokio runtime.
+pub async fn websocket_over(
+    stream: impl ByteStream + 'static,
+    max_message_bytes: u32,
+    answer_timeout: Duration,
+    silence_timeout: Duration,
+) -> Result<Link, DialError> {
+    let cut = |error: CallError| DialError::Cut(error.to_string());
+    let address = HttpAddress::parse("http://localhost").expect("a constant of the right form");
+    let options = CallOptions { answer_timeout, ..CallOptions::default() };
+    let caller = HttpCaller::new(&address, options).map_err(cut)?;
+    let key = generate_key();
+    let (path, headers) = ("/".to_owned(), headers(&key)?);
+    let call = HttpCall { method: Method::GET, path, headers, body: Bytes::new() };
+    let connection = CallConnection::over(stream).await.map_err(cut)?;
+    let answer = caller.call(Some(connection), &call).await.map_err(cut)?;
+    let is_switching = answer.response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let checked = check(answer.response.headers(), &key, false);
+    checked
+        .and(if is_switching { Ok(()) } else { Err("It does not switch to a WebSocket.") })
+        .map_err(|what| DialError::Violation(what.to_owned()))?;
+    let socket = upgrade(answer).await?;
+    let (link, bearer) = link();
+    let decoder = Decoder::new(Role::Client, max_message_bytes);
+    tokio::spawn(run(socket, decoder, silence_timeout, bearer));
+    Ok(link)
 }
 
 /// Checks that the response is from a WebSocket that speaks AAEP (RFC 6455 §4.1, B.2.1).

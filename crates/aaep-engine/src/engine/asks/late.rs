@@ -10,12 +10,15 @@ use std::collections::BTreeMap;
 use aaep::extension::Delivery;
 use aaep::{Event, ReplyToken};
 
-use super::super::{Engine, MemberPresence};
+use super::super::Engine;
+use super::super::deliver::WIRE_WAIT_US;
+use super::super::delivery_state::HeldUntil;
 use crate::ask::PendingAsk;
 use crate::audience::SubscriberKey;
 use crate::clock::{Now, SECOND_US};
 use crate::frame::encode;
 use crate::io::Output;
+use crate::member::LastSent;
 
 /// The asks that one subscriber received, by global order. Most have none.
 #[derive(Debug, Default)]
@@ -30,6 +33,11 @@ pub(crate) struct SubscriberAsks {
 const MANY_ASKED: usize = 64;
 
 impl SubscriberAsks {
+    /// Whether none has yet to be sent.
+    pub(in crate::engine) fn none_waits(&self) -> bool {
+        self.late.is_empty()
+    }
+
     /// Whether an ask has never been sent.
     pub(super) fn waits(&self, order: u64) -> bool {
         self.late.get(&order) == Some(&true)
@@ -162,12 +170,12 @@ impl Engine {
     /// the log is not sent late as well.
     pub(in crate::engine) fn note_late(&mut self, subscriber: SubscriberKey) {
         let member = self.members.get(subscriber);
-        let may_reply = member.filter(|it| it.presence == MemberPresence::Here && it.may_reply);
+        let may_reply = member.filter(|it| it.delivery.is_here() && it.may_reply);
         let heard = may_reply.map_or(Vec::new(), |member| self.asks.heard_by(&member.agreed.hears));
         self.work.count_asks(heard.len());
         let Engine { audiences, members, asks, .. } = self;
         if let Some(member) = members.get_mut(subscriber)
-            && member.presence == MemberPresence::Here
+            && member.delivery.is_here()
             && let Some(audience) = audiences.get(&member.agreed.audience)
         {
             for order in heard {
@@ -179,7 +187,8 @@ impl Engine {
                 member.asked.late.insert(ask.order, true);
             }
             // Asks that are still ahead in the log are delivered with it.
-            let (critical_at, is_behind) = (member.cursor.critical_at, member.slot.is_none());
+            let critical_at = member.cursor.critical_at();
+            let is_behind = !member.delivery.is_together();
             let position = |order: u64| audience.position_of_ask(order);
             let is_ahead = |order: u64| position(order).is_some_and(|at| at >= critical_at);
             member.asked.late.retain(|order, _| !(is_behind && is_ahead(*order)));
@@ -196,7 +205,7 @@ impl Engine {
         let Engine { audiences, members, asks, primary, config, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
-        if member.presence != MemberPresence::Here || member.awaits_wire {
+        if !member.delivery.takes_more() {
             return;
         }
         for _ in 0..config.at_a_time.max(1) {
@@ -207,11 +216,12 @@ impl Engine {
             let frame = encode(&event, true, None, &member.agreed.terms, primary);
             member.cursor.remember_late_ask(&frame.event_id, audience);
             member.cursor.note_told(ask.session, &ask.event);
+            member.last_sent = LastSent::Event(frame.event_id.clone());
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
         if !member.asked.late.is_empty() {
-            member.awaits_wire = true;
             out.push(Output::More { subscriber });
+            self.list(subscriber, Some(HeldUntil::Written(now.monotonic_us + WIRE_WAIT_US)));
         }
     }
 }

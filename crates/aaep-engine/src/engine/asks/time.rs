@@ -9,7 +9,7 @@ use aaep::event::reasoning::{Progress, ProgressUpdated};
 use aaep::extension::{self, Delivery};
 use aaep::{Event, Object, ReplyToken, SubscriptionId, Timestamp};
 
-use super::super::{AudienceMember, Engine, MemberPresence};
+use super::super::{AudienceMember, Engine};
 use crate::ask::AskTime;
 use crate::clock::{Now, SECOND_US};
 use crate::counted::counted;
@@ -119,7 +119,7 @@ impl Engine {
     pub(super) fn may_wait<'a>(&self, told: impl Iterator<Item = &'a SubscriberKey>) -> bool {
         let here = told
             .filter_map(|subscriber| self.members.get(*subscriber))
-            .filter(|member| !matches!(member.presence, MemberPresence::Away(_)));
+            .filter(|member| !member.delivery.is_away());
         let mut is_anyone = false;
         let mut here = here.inspect(|_| is_anyone = true);
         here.all(|member: &AudienceMember| member.agreed.terms.counts_from_presented()) && is_anyone
@@ -130,7 +130,7 @@ impl Engine {
         let Some(ask) = self.asks.get(token).filter(|ask| ask.time.is_waiting()) else { return };
         let is_anyone = ask.told.iter().any(|subscriber| {
             let member = self.members.get(*subscriber);
-            member.is_some_and(|member| !matches!(member.presence, MemberPresence::Away(_)))
+            member.is_some_and(|member| !member.delivery.is_away())
         });
         if !is_anyone || self.may_wait(ask.told.iter()) {
             return;

@@ -11,19 +11,18 @@ use aaep::event::reasoning::state;
 use aaep::extension::{Delivery, Gap};
 use aaep::{Event, EventId, Object, SubscriptionId};
 
-use super::super::deliver::HeldUntil;
+use super::super::delivery_state::HeldUntil;
 use super::super::publish::{own_envelope, state_changed};
 use super::super::session_table::SessionTable;
 use super::super::{
-    AudienceMember, Engine, EngineSession, MemberPresence, MissedEvents, SentLast,
-    SubscriptionStart, SubscriptionTerms,
+    Engine, EngineSession, MissedEvents, SentLast, SubscriptionStart, SubscriptionTerms,
 };
 use crate::audience::{MAX_UNITS, SessionKey, SubscriberKey, TextKey};
 use crate::clock::Now;
 use crate::frame::encode;
 use crate::ids::IdDigest;
 use crate::io::{Output, PrincipalNumber, ResumePoint};
-use crate::member::{Cursor, CursorSnapshot, KnownOrder};
+use crate::member::{Cursor, CursorSnapshot, KnownOrder, LastSent};
 
 impl Engine {
     /// Starts a new subscriber with the present or, if it was here before, after the event that it received
@@ -41,6 +40,7 @@ impl Engine {
                 let last = resume.last_event_id.as_ref();
                 let is_complete =
                     last.is_some_and(|last| self.resume_without_memory(subscriber, last));
+                self.note_received(subscriber, last, is_complete);
                 if !is_complete {
                     let critical_at = last.and_then(|last| self.position_after(subscriber, last));
                     self.restart_after_gap(subscriber, last);
@@ -48,7 +48,7 @@ impl Engine {
                     if let (Some(member), Some(at)) =
                         (self.members.get_mut(subscriber), critical_at)
                     {
-                        member.cursor.critical_at = at;
+                        member.cursor.rewind_critical(at);
                     }
                 }
                 self.mark_start(subscriber);
@@ -108,23 +108,18 @@ impl Engine {
 
     /// Rewinds a subscriber whose wire is full to right after an event: later events were not sent.
     pub(in super::super) fn unsend(&mut self, subscriber: SubscriberKey, last: &EventId) {
-        let is_away = |it: &AudienceMember| matches!(it.presence, MemberPresence::Away(_));
-        if self.members.get(subscriber).is_none_or(is_away) {
+        if self.members.get(subscriber).is_none_or(|it| it.delivery.is_away()) {
             return;
         }
         if !self.rewind(subscriber, Some(last)) {
             self.restart_after_gap(subscriber, Some(last));
         }
-        if let Some(member) = self.members.get_mut(subscriber) {
-            member.presence = MemberPresence::Blocked;
-        }
+        self.block_delivery(subscriber);
     }
 
     /// Delivers to a subscriber that is back what it may receive now.
     fn continue_delivery(&mut self, now: Now, subscriber: SubscriberKey, out: &mut Vec<Output>) {
-        if let Some(member) = self.members.get_mut(subscriber) {
-            member.awaits_wire = false;
-        }
+        self.take_wire(subscriber);
         self.check_for_gap(subscriber);
         self.schedule_gap_notice(subscriber);
         self.deliver_missed(now, subscriber, out);
@@ -162,11 +157,9 @@ impl Engine {
     /// Marks a subscriber as connected. If it was away, wakes its audience with as much of the log as it
     /// needs.
     fn return_to_audience(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) {
-        let Some(member) = self.members.get_mut(subscriber) else { return };
-        let was = std::mem::replace(&mut member.presence, MemberPresence::Here);
-        if !matches!(was, MemberPresence::Away(_)) {
-            return;
-        }
+        let was_away = self.members.get(subscriber).is_some_and(|it| it.delivery.is_away());
+        self.connect(subscriber);
+        let Some(member) = self.members.get(subscriber).filter(|_| was_away) else { return };
         let from = match (&member.start, last) {
             (SubscriptionStart::AtOrder(order), None) => member.needs_from.min(*order),
             (SubscriptionStart::AtSnapshot(snapshot), None) => {
@@ -181,8 +174,22 @@ impl Engine {
     /// Rewinds a subscriber to right after the event that it received last, or to where it started. Returns
     /// whether that is known and everything since then can still be delivered.
     fn rewind(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) -> bool {
+        let is_known = self.try_to_rewind(subscriber, last);
+        self.note_received(subscriber, last, is_known);
+        is_known
+    }
+
+    /// Notes what a subscriber received last, if that says where it is.
+    fn note_received(&mut self, subscriber: SubscriberKey, last: Option<&EventId>, is_known: bool) {
+        if let Some(member) = self.members.get_mut(subscriber) {
+            let received = || LastSent::received(last);
+            member.last_sent = if is_known { received() } else { LastSent::Unknown };
+        }
+    }
+
+    fn try_to_rewind(&mut self, subscriber: SubscriberKey, last: Option<&EventId>) -> bool {
         self.return_to_audience(subscriber, last);
-        self.leave_lists(subscriber);
+        self.unlist(subscriber);
         let Some(last) = last else { return self.rewind_to_start(subscriber) };
         let in_order_from = self.in_order_from(subscriber);
         let Engine { audiences, members, sessions, .. } = self;
@@ -261,7 +268,7 @@ impl Engine {
         let known =
             KnownOrder { from: u64::MAX, in_order: true, in_order_from: u64::MAX, last_at: None };
         if member.cursor.resume(last, audience, known, text_end_before).is_some() {
-            return audience.has_all_after(member.cursor.at);
+            return audience.has_all_after(member.cursor.at());
         }
         let session = sessions.with_event(last).and_then(|key| sessions.get(key));
         let entry = session.and_then(|session| {
@@ -299,7 +306,7 @@ impl Engine {
 
     /// Delivers only new events from now on, and summaries of what is going on (ruling 19).
     fn start_fresh(&mut self, subscriber: SubscriberKey) {
-        self.leave_lists(subscriber);
+        self.unlist(subscriber);
         let Engine { audiences, members, sessions, .. } = self;
         let Some(member) = members.get_mut(subscriber) else { return };
         let Some(audience) = audiences.get(&member.agreed.audience) else { return };
@@ -354,12 +361,12 @@ impl Engine {
     ) -> Option<HeldUntil> {
         let Some(member) = self.members.get_mut(subscriber) else { return held };
         let is_known = member.cursor.owes_summaries() || self.owed_gaps.contains(&subscriber);
-        if !member.cursor.owes_gap() || is_known || member.awaits_wire {
+        if !member.cursor.owes_gap() || is_known || matches!(held, Some(HeldUntil::Written(_))) {
             return held;
         }
         member.missing.get_or_insert_with(|| Box::new(MissedEvents { after: None }));
         self.schedule_gap_notice(subscriber);
-        Some(HeldUntil::new(now.monotonic_us + 1))
+        Some(HeldUntil::Moment(now.monotonic_us + 1))
     }
 
     /// If the log no longer reaches back to where a subscriber is, starts it with the present. Returns
@@ -367,19 +374,19 @@ impl Engine {
     pub(in super::super) fn check_for_gap(&mut self, subscriber: SubscriberKey) -> bool {
         let Some(member) = self.members.get(subscriber) else { return false };
         let Some(audience) = self.audiences.get(&member.agreed.audience) else { return false };
-        let is_away = matches!(member.presence, MemberPresence::Away(_));
-        if is_away || member.slot.is_some() || !member.cursor.fell_behind(audience) {
+        let delivery = &member.delivery;
+        let cannot_be = delivery.is_away() || delivery.is_together();
+        if cannot_be || !member.cursor.fell_behind(audience) {
             return false;
         }
         // A connected subscriber that is only slow was sent all critical events at once.
         let is_critical = |at| audience.unit(at).is_none_or(|unit| unit.is_critical);
-        let must_be_asked = (member.presence != MemberPresence::Here
-            || member.cursor.critical_waits())
-            && (member.cursor.critical_at..audience.end()).any(is_critical);
-        let critical_at = member.cursor.critical_at.max(audience.first());
+        let must_be_asked = (!delivery.is_here() || member.cursor.critical_waits())
+            && (member.cursor.critical_at()..audience.end()).any(is_critical);
+        let critical_at = member.cursor.critical_at().max(audience.first());
         if must_be_asked {
             // An ask that the log no longer has may or may not have been delivered.
-            let is_all_there = member.cursor.critical_at >= audience.first();
+            let is_all_there = member.cursor.critical_at() >= audience.first();
             let is_told = |order: u64| match audience.position_of_ask(order) {
                 Some(at) => at < critical_at,
                 None => is_all_there,
@@ -391,7 +398,7 @@ impl Engine {
         self.skip_to_present(subscriber, None);
         // Critical events that are still in the log are delivered all the same.
         if let Some(member) = self.members.get_mut(subscriber) {
-            member.cursor.critical_at = critical_at;
+            member.cursor.rewind_critical(critical_at);
         }
         must_be_asked
     }
@@ -407,15 +414,13 @@ impl Engine {
         let Some(session) = sessions.get(key) else { return };
         let hears = |subscriber: &SubscriberKey| {
             let member = members.get(*subscriber);
-            let is_here =
-                |member: &AudienceMember| !matches!(member.presence, MemberPresence::Away(_));
-            let member = member.filter(|member| is_here(member));
+            let member = member.filter(|member| !member.delivery.is_away());
             member.is_some_and(|member| session.is_running_for(&member.agreed))
         };
         let told: Vec<SubscriberKey> = owed_gaps.iter().copied().filter(hears).collect();
         for subscriber in told {
             self.owed_gaps.remove(&subscriber);
-            self.leave_lists(subscriber);
+            self.unlist(subscriber);
             if let Some(member) = self.members.get_mut(subscriber)
                 && member.cursor.owes_gap()
             {
@@ -436,7 +441,7 @@ impl Engine {
         let end = out.len() + self.config.at_a_time.max(1);
         while out.len() < end {
             let Some(member) = self.members.get_mut(subscriber) else { return };
-            if member.presence != MemberPresence::Here || !member.cursor.owes_summaries() {
+            if !member.delivery.is_here() || !member.cursor.owes_summaries() {
                 return;
             }
             if let Some(limits) = &mut member.limits {
@@ -467,6 +472,7 @@ impl Engine {
             member.summaries += 1;
             member.cursor.tell_summary(&frame.event_id, audience);
             member.cursor.note_told(key, &event);
+            member.last_sent = LastSent::Event(frame.event_id.clone());
             out.push(Output::Deliver { frame, to: vec![subscriber] });
         }
     }

@@ -144,7 +144,7 @@ fn without_an_origin_a_program_is_fine_and_a_foreign_page_is_not() {
         assert_eq!(check(method, &[]), Ok(Page::None));
         assert_eq!(check(method, &[("sec-fetch-site", "none")]), Ok(Page::None));
         assert_eq!(check(method, &[("sec-fetch-site", "same-origin")]), Ok(Page::None));
-        for site in ["cross-site", "same-site", "Cross-Site"] {
+        for site in ["cross-site", "same-site", "Cross-Site", "cross-site, none", ""] {
             assert_eq!(check(method, &[("sec-fetch-site", site)]), Err(RequestError::CrossSite));
             let image = [("sec-fetch-site", site), ("sec-fetch-mode", "no-cors")];
             assert_eq!(check(method, &image), Err(RequestError::CrossSite));

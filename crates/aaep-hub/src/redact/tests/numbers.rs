@@ -13,6 +13,8 @@ fn card_numbers_are_known_by_issuer_and_check_digit() {
         "4111-1111-1111-1111",
         "4111.1111.1111.1111",
         "4111\u{a0}1111\u{a0}1111\u{a0}1111",
+        "4111\u{2013}1111\u{2013}1111\u{2013}1111",
+        "4111\u{2010}1111\u{2010}1111\u{2010}1111",
         "5555555555554444",
         "2223003122003222",
         "378282246310005",
@@ -38,6 +40,7 @@ fn social_security_numbers_are_known_by_form_or_name() {
     let redactor = redactor();
     for (text, expected) in [
         ("It is 123-45-6789.", "It is [redacted]."),
+        ("It is 123\u{2013}45\u{2013}6789.", "It is [redacted]."),
         ("SSN: 123456789", "SSN: [redacted]"),
         ("ssn=123 45 6789;", "ssn=[redacted];"),
         ("Her Social Security number is 123456789", "Her Social Security number is [redacted]"),

@@ -21,7 +21,7 @@ use crate::audit::verify;
 use crate::store::fault::StoreFault;
 use crate::store::folder::{AUDIT, create_file, sync_folder};
 use crate::store::{
-    CommitError, OpenError, Retention, Store, event_ids, held_names, settled_shares,
+    CommitError, OpenError, Retention, Store, event_ids, held_names, log, settled_shares,
 };
 
 /// How many bytes of rows are stored at a time.
@@ -160,6 +160,7 @@ fn restore_in(from: &mut impl Read, folder: &Path) -> Result<Restored, BackupErr
         settled_shares::add_all(transaction)?;
         // A backup of an earlier version has no names.
         held_names::add_all(transaction)?;
+        log::forget_newest_commit(transaction)?;
         Ok(Durability::Immediate)
     });
     indexed?;

@@ -101,18 +101,16 @@ impl RecordWriter {
                 agent,
                 principal,
                 by_hub,
-                is_urgent,
                 unix_us,
                 json,
             } => {
-                self.0.push(1);
+                self.0.push(14);
                 self.number(*order);
                 self.text(session_id.as_str());
                 self.text(event_id.as_str());
                 self.number(*agent);
                 self.number(principal.0);
                 self.flag(*by_hub);
-                self.flag(*is_urgent);
                 self.moment(*unix_us);
                 self.bytes(json);
             }
@@ -203,15 +201,20 @@ impl RecordWriter {
 
 fn change(row: &mut RowReader<'_>) -> Result<StoreChange, StoreFault> {
     Ok(match row.array::<1>()? {
-        [1] => StoreChange::Event {
+        [kind @ (1 | 14)] => StoreChange::Event {
             order: row.number()?,
             session_id: parsed(row)?,
             event_id: parsed(row)?,
             agent: row.number()?,
             principal: PrincipalNumber(row.number()?),
             by_hub: row.flag()?,
-            is_urgent: row.flag()?,
-            unix_us: row.moment()?,
+            unix_us: {
+                // Up to format 6, a flag said whether the event is critical. The event itself says that.
+                if kind == 1 {
+                    row.flag()?;
+                }
+                row.moment()?
+            },
             json: row.sized()?.into(),
         },
         [2] => StoreChange::SessionEnded { session_id: parsed(row)?, unix_us: row.moment()? },

@@ -236,3 +236,32 @@ fn a_log_that_is_gone_after_a_kill_is_written_again_and_that_is_said() {
     assert_eq!(verify(&path).expect("the chain holds").entries, 3);
     assert_eq!(open(copy.path()).1.notes, Vec::<String>::new(), "it is said once");
 }
+
+#[test]
+fn a_log_that_was_emptied_or_cut_between_two_lines_is_written_again_and_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut store, _) = open(folder.path());
+    for order in 0..3 {
+        store.commit(&[event(order, "a"), entry("a", None)]).expect("stored");
+    }
+    for lines in 0..=3 {
+        let copy = zeroed(folder.path(), 0, 0);
+        let path = copy.path().join("audit.jsonl");
+        let whole = fs::read_to_string(&path).expect("text");
+        let kept: String = whole.split_inclusive('\n').take(lines).collect();
+        fs::write(&path, kept).expect("written");
+        let (store, recovered) = open(copy.path());
+        if lines >= 2 {
+            // A kill may keep the lines of one commit out of the file.
+            assert_eq!(recovered.notes, Vec::<String>::new(), "{lines}");
+        } else {
+            let [note] = recovered.notes.as_slice() else { panic!("{:?}", recovered.notes) };
+            assert!(note.contains(&format!("last {} entries", 3 - lines)), "{note}");
+            let last = show(&store.reader()).last().expect("entries").expect("shown").line;
+            assert_eq!((last.kind.as_str(), &last.outcome), ("start_repaired", note));
+        }
+        drop(store);
+        assert!(fs::read_to_string(&path).expect("text").starts_with(&whole), "{lines}");
+        assert_eq!(open(copy.path()).1.notes, Vec::<String>::new(), "it is said once");
+    }
+}

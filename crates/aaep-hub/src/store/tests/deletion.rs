@@ -233,7 +233,6 @@ fn event_of(principal: u64, order: u64, name: &str, bytes: usize) -> StoreChange
         agent: 7,
         principal: PrincipalNumber(principal),
         by_hub: false,
-        is_urgent: false,
         unix_us: moment(order),
         json: vec![b' '; bytes].into(),
     }

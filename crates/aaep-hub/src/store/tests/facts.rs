@@ -239,7 +239,6 @@ fn large_events_are_given_in_pages_that_fit_into_memory() {
             agent: 7,
             principal: PrincipalNumber(8),
             by_hub: false,
-            is_urgent: false,
             unix_us: moment(order),
             json,
         }
@@ -336,17 +335,8 @@ fn an_empty_answer_forgets_its_key() {
 fn a_principal_that_settles_endlessly_loses_only_its_own_outcomes() {
     const MAX: u64 = 10;
     let mut store = Store::in_memory();
-    let StoreChange::Event {
-        order,
-        session_id,
-        event_id,
-        agent,
-        by_hub,
-        is_urgent,
-        unix_us,
-        json,
-        ..
-    } = event(0, "ofAda")
+    let StoreChange::Event { order, session_id, event_id, agent, by_hub, unix_us, json, .. } =
+        event(0, "ofAda")
     else {
         panic!("an event")
     };
@@ -357,7 +347,6 @@ fn a_principal_that_settles_endlessly_loses_only_its_own_outcomes() {
         agent,
         principal: PrincipalNumber(1),
         by_hub,
-        is_urgent,
         unix_us,
         json,
     };

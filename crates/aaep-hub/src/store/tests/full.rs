@@ -139,7 +139,6 @@ pub(super) fn large_event(order: u64) -> StoreChange {
         agent: 7,
         principal: PrincipalNumber(8),
         by_hub: false,
-        is_urgent: false,
         unix_us: moment(order),
         json: vec![b' '; 100_000].into(),
     }
@@ -302,9 +301,10 @@ fn an_audit_file_without_room_is_caught_up_later() {
     drop(store);
     let path = folder.path().join("audit.jsonl");
     assert_eq!(verify(&path).expect("the chain holds").entries, 1);
-    let (store, _) = open(folder.path());
+    let (store, recovered) = open(folder.path());
     assert_eq!(store.audit().missing_in_file, 0);
-    assert_eq!(verify(&path).expect("the chain holds").entries, 3);
+    assert!(recovered.notes[0].contains("or the disk was full"), "{:?}", recovered.notes);
+    assert_eq!(verify(&path).expect("the chain holds").entries, 4, "and that this was repaired");
 }
 
 #[test]

@@ -6,14 +6,12 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use aaep_bridge::AskAnswer;
-use aaep_bridge::acp::{AcpAskNumber, opening_of};
+use aaep_bridge::{AskAnswer, ProxyAskNumber, opening_of};
 use serde_json::{Value, json};
 
-use super::front::FrontNote;
 use super::inbox;
-use super::proxy::AcpProxy;
-use super::queue::HubItem;
+use super::note::ProxyNote;
+use super::queue::{HubItem, HubQueue};
 use crate::agent::{fresh_id, publish_within};
 use crate::ask::BridgeAsk;
 use crate::console::count;
@@ -29,16 +27,53 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// The most questions whose tokens are remembered.
 const MAX_TOKENS: usize = 256;
 
+/// An agent, as the hub meets it.
+pub(crate) trait HubSide: Send + Sync {
+    /// What waits for the hub.
+    fn queue(&self) -> &HubQueue;
+
+    /// The name under which the hub knows the agent.
+    fn agent_id(&self) -> String;
+
+    /// The person answered a question, or nobody did.
+    fn answer(&self, number: ProxyAskNumber, answer: &AskAnswer);
+
+    /// The person asks the agent to stop. Returns false if the session is not one of this agent.
+    fn cancel(&self, session: &str) -> bool;
+
+    /// Where the agent asks the person as well.
+    fn window(&self) -> &'static str;
+
+    /// What to say when the hub is away.
+    fn away_words(&self) -> String {
+        format!(
+            "The AAEP hub does not answer or refuses this agent, which is not heard there now. Its questions in {} still \
+             work. To start a hub: aaep serve",
+            self.window()
+        )
+    }
+
+    /// Tells the person here something about the connection.
+    fn note(&self, note: &ProxyNote) {
+        note.say();
+    }
+
+    /// A question could not be put.
+    fn not_asked(&self, number: ProxyAskNumber) {
+        self.answer(number, &AskAnswer::Nothing);
+    }
+
+    /// Whether a question is given up at once while the hub is away, because somebody waits for it.
+    fn asks_at_once(&self) -> bool {
+        false
+    }
+}
+
 /// Starts the thread. What is returned is told when nothing is left to do.
-pub(crate) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
+pub(crate) fn start(proxy: Arc<dyn HubSide>, client: HubClient) -> Receiver<()> {
     let (done, told) = mpsc::channel();
-    let mut speaker = HubSpeaker {
-        proxy: Arc::clone(proxy),
-        client,
-        tokens: BTreeMap::new(),
-        is_away: false,
-        has_inbox: false,
-    };
+    let mut speaker =
+        HubSpeaker { proxy, client, tokens: BTreeMap::new(), is_away: false, has_inbox: false };
     thread::spawn(move || {
         speaker.run();
         let _ = done.send(());
@@ -50,6 +85,8 @@ pub(crate) fn start(proxy: &Arc<AcpProxy>, client: HubClient) -> Receiver<()> {
 enum HubTry<V> {
     Done(V),
     Again,
+    /// Somebody waits, so it is not tried again.
+    TooLate,
     Pointless,
 }
 
@@ -60,10 +97,10 @@ impl HubTry<()> {
 }
 
 struct HubSpeaker {
-    proxy: Arc<AcpProxy>,
+    proxy: Arc<dyn HubSide>,
     client: HubClient,
     /// The reply tokens of the questions that were put.
-    tokens: BTreeMap<AcpAskNumber, String>,
+    tokens: BTreeMap<ProxyAskNumber, String>,
     /// Whether it was said that the hub does not answer.
     is_away: bool,
     has_inbox: bool,
@@ -71,14 +108,14 @@ struct HubSpeaker {
 
 impl HubSpeaker {
     fn run(&mut self) {
-        while let Some(item) = self.proxy.queue.next() {
+        while let Some(item) = self.proxy.queue().next() {
             match item {
                 HubItem::Events(events) => {
                     let events = self.with_dropped(events);
                     let is_told = self.until_done(|speaker| HubTry::of(speaker.publish(&events)));
                     if is_told.is_none() {
-                        let lost = events.len() + self.proxy.queue.left();
-                        self.proxy.note(&FrontNote::LastNotTold(lost as u64));
+                        let lost = events.len() + self.proxy.queue().left();
+                        self.proxy.note(&ProxyNote::LastNotTold(lost as u64));
                         return;
                     }
                 }
@@ -86,9 +123,9 @@ impl HubSpeaker {
                 HubItem::Withdraw(number) => self.withdraw(number),
             }
         }
-        let dropped = self.proxy.queue.take_dropped();
+        let dropped = self.proxy.queue().take_dropped();
         if dropped > 0 {
-            self.proxy.note(&FrontNote::NotTold(dropped));
+            self.proxy.note(&ProxyNote::NotTold(dropped));
         }
     }
 
@@ -96,27 +133,34 @@ impl HubSpeaker {
     fn until_done<V>(&mut self, mut attempt: impl FnMut(&mut Self) -> HubTry<V>) -> Option<V> {
         let mut pause = PAUSE;
         let value = loop {
-            match attempt(self) {
+            let is_too_late = match attempt(self) {
                 HubTry::Done(value) => break value,
                 HubTry::Pointless => return None,
-                HubTry::Again => {}
-            }
+                HubTry::Again => false,
+                HubTry::TooLate => true,
+            };
             if !self.is_away {
                 self.is_away = true;
-                self.proxy.note(&FrontNote::HubIsAway);
+                self.proxy.note(&ProxyNote::HubIsAway(self.proxy.away_words()));
             }
-            if !self.proxy.queue.pause(pause) {
+            if is_too_late {
+                return None;
+            }
+            if self.proxy.asks_at_once() {
+                self.proxy.queue().take_asks().into_iter().for_each(|it| self.proxy.not_asked(it));
+            }
+            if !self.proxy.queue().pause(pause) {
                 return None;
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
         if self.is_away {
             self.is_away = false;
-            self.proxy.note(&FrontNote::HubIsBack);
+            self.proxy.note(&ProxyNote::HubIsBack);
         }
         if !self.has_inbox {
             self.has_inbox = true;
-            self.proxy.note(&FrontNote::HubIsThere);
+            self.proxy.note(&ProxyNote::HubIsThere);
             inbox::start(&self.proxy, self.client.clone());
         }
         Some(value)
@@ -124,14 +168,14 @@ impl HubSpeaker {
 
     /// Adds how many events were left out because too many waited.
     fn with_dropped(&self, mut events: Vec<Value>) -> Vec<Value> {
-        let dropped = self.proxy.queue.take_dropped();
+        let dropped = self.proxy.queue().take_dropped();
         let Some(first) = events.first().filter(|_| dropped > 0) else { return events };
         let was = if dropped == 1 { "was" } else { "were" };
         let words = format!(
             "{} {was} left out here, because the hub did not take them in time.",
             count(dropped, "event")
         );
-        self.proxy.note(&FrontNote::Notice(words.clone()));
+        self.proxy.note(&ProxyNote::Notice(words.clone()));
         let mut told = first.clone();
         if let Some(fields) = told.as_object_mut() {
             let kept = ["session_id", "producer", "@context", "extensions"];
@@ -168,15 +212,19 @@ impl HubSpeaker {
     }
 
     /// Puts a question, and leaves it to a thread of its own to wait for the answer.
-    fn ask(&mut self, number: AcpAskNumber, ask: BridgeAsk) {
+    fn ask(&mut self, number: ProxyAskNumber, ask: BridgeAsk) {
         let is_taken = self.until_done(|speaker| {
-            if speaker.proxy.queue.is_taken_back() {
+            if speaker.proxy.queue().is_taken_back() {
                 return HubTry::Pointless;
             }
-            speaker.put(&ask).map_or(HubTry::Again, HubTry::Done)
+            match speaker.put(&ask) {
+                Some(is_taken) => HubTry::Done(is_taken),
+                None if speaker.proxy.asks_at_once() => HubTry::TooLate,
+                None => HubTry::Again,
+            }
         });
         if is_taken != Some(true) {
-            self.proxy.answer(number, &AskAnswer::Nothing);
+            self.proxy.not_asked(number);
             return;
         }
         if self.tokens.len() >= MAX_TOKENS {
@@ -211,7 +259,7 @@ impl HubSpeaker {
         self.client.send(&request).ok().map(|it| it.is_success())
     }
 
-    fn withdraw(&mut self, number: AcpAskNumber) {
+    fn withdraw(&mut self, number: ProxyAskNumber) {
         let Some(token) = self.tokens.remove(&number) else { return };
         let path = format!("/aaep/v1/asks/{token}");
         let request =

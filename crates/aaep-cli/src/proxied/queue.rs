@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aaep_bridge::acp::AcpAskNumber;
+use aaep_bridge::{ProxyAsk, ProxyAskNumber};
 use serde_json::Value;
 
+use crate::agent::fresh_id;
 use crate::ask::BridgeAsk;
 
 /// The most events that wait, and the most bytes of them.
@@ -28,9 +29,9 @@ pub(crate) enum HubItem {
     /// Events to publish.
     Events(Vec<Value>),
     /// A question to put.
-    Ask(AcpAskNumber, Box<BridgeAsk>),
+    Ask(ProxyAskNumber, Box<BridgeAsk>),
     /// A question to take back.
-    Withdraw(AcpAskNumber),
+    Withdraw(ProxyAskNumber),
 }
 
 /// What waits for the hub, in order.
@@ -48,7 +49,7 @@ struct QueueState {
     dropped: u64,
     is_closed: bool,
     /// The question that is being put, and whether it was taken back meanwhile.
-    putting: Option<(AcpAskNumber, bool)>,
+    putting: Option<(ProxyAskNumber, bool)>,
 }
 
 impl HubQueue {
@@ -56,8 +57,22 @@ impl HubQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds an event with an id of its own, so that it can be sent again.
+    pub(crate) fn tell(&self, mut event: Value) {
+        if let Ok(id) = fresh_id("evt_") {
+            event["event_id"] = id.into();
+        }
+        self.push_event(event);
+    }
+
+    /// Adds a question. Returns false if it cannot be put.
+    pub(crate) fn ask(&self, ask: ProxyAsk) -> bool {
+        let prepared = BridgeAsk::new(ask.event, ask.is_confirmation);
+        prepared.is_ok_and(|it| self.push_ask(ask.number, it))
+    }
+
     /// Adds an event, unless too many wait.
-    pub(crate) fn push_event(&self, event: Value) {
+    fn push_event(&self, event: Value) {
         let is_needed = event["urgency"] == "critical"
             || event["type"].as_str().is_some_and(|it| it.starts_with("aaep:agent.session."));
         let bytes = event.to_string().len();
@@ -72,7 +87,7 @@ impl HubQueue {
     }
 
     /// Adds a question. Returns false if too much waits.
-    pub(crate) fn push_ask(&self, number: AcpAskNumber, ask: BridgeAsk) -> bool {
+    fn push_ask(&self, number: ProxyAskNumber, ask: BridgeAsk) -> bool {
         let mut state = self.state();
         let has_room = state.has_room(0, true);
         if has_room {
@@ -83,7 +98,7 @@ impl HubQueue {
     }
 
     /// Takes a question back. One that was not put yet is not put at all.
-    pub(crate) fn withdraw(&self, number: AcpAskNumber) {
+    pub(crate) fn withdraw(&self, number: ProxyAskNumber) {
         let mut state = self.state();
         if let Some((putting, is_withdrawn)) = &mut state.putting {
             *is_withdrawn |= *putting == number;
@@ -94,6 +109,17 @@ impl HubQueue {
             None => state.items.push_back(HubItem::Withdraw(number)),
         }
         self.changed.notify_all();
+    }
+
+    /// Takes out the questions that were not put yet.
+    pub(crate) fn take_asks(&self) -> Vec<ProxyAskNumber> {
+        let mut asks = Vec::new();
+        self.state().items.retain(|item| {
+            let HubItem::Ask(number, _) = item else { return true };
+            asks.push(*number);
+            false
+        });
+        asks
     }
 
     /// The next thing for the hub. Waits for it; `None` when there will be nothing more.

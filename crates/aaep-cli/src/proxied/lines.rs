@@ -2,16 +2,21 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use serde_json::Value;
 
 /// The longest line that is understood. A longer one is passed on unread.
-pub(super) const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// How much room for a line is kept for the next one.
 const KEPT_BYTES: usize = 256 * 1024;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ReadLine {
+pub(crate) enum ReadLine {
     /// A whole line with its end, or the last one without.
     Whole,
     /// The beginning of a line that is too long.
@@ -21,7 +26,7 @@ pub(super) enum ReadLine {
 }
 
 /// Reads a line, or the beginning of one that is too long.
-pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine> {
+pub(crate) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine> {
     line.clear();
     line.shrink_to(KEPT_BYTES);
     loop {
@@ -47,20 +52,20 @@ pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Res
 }
 
 /// An output that several threads write whole lines to. It is gone once writing fails or it is closed.
-pub(super) struct SharedOutput<W>(Mutex<Option<W>>);
+pub(crate) struct SharedOutput<W>(Mutex<Option<W>>);
 
 impl<W: Write> SharedOutput<W> {
-    pub(super) fn new(output: W) -> Self {
+    pub(crate) fn new(output: W) -> Self {
         SharedOutput(Mutex::new(Some(output)))
     }
 
     /// Writes a line. Returns false if nobody reads any more.
-    pub(super) fn write(&self, line: &[u8]) -> bool {
+    pub(crate) fn write(&self, line: &[u8]) -> bool {
         self.with(|output| output.write_all(line).and_then(|()| output.flush()))
     }
 
     /// Writes the beginning of a line and the rest of it as it comes. Nobody else writes meanwhile.
-    pub(super) fn write_long(&self, beginning: &[u8], input: &mut (impl BufRead + ?Sized)) -> bool {
+    pub(crate) fn write_long(&self, beginning: &[u8], input: &mut (impl BufRead + ?Sized)) -> bool {
         self.with(|output| {
             output.write_all(beginning)?;
             loop {
@@ -80,7 +85,7 @@ impl<W: Write> SharedOutput<W> {
         })
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         if let Ok(mut output) = self.0.lock() {
             *output = None;
         }
@@ -94,6 +99,44 @@ impl<W: Write> SharedOutput<W> {
         }
         is_written
     }
+}
+
+/// How long the last words of a program may take that has ended, while nothing arrives.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How far the lines of a program have passed.
+#[derive(Debug, Default)]
+pub(crate) struct PassedLines {
+    passed: AtomicU64,
+    is_writing: AtomicBool,
+}
+
+impl PassedLines {
+    /// Notes that a line begins or ends to be written.
+    pub(crate) fn note(&self, is_writing: bool) {
+        self.is_writing.store(is_writing, Ordering::SeqCst);
+        self.passed.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Waits until everything that the program wrote has passed. A program that it left behind may keep its output
+    /// open for ever.
+    pub(crate) fn drain(&self, drained: &Receiver<()>) {
+        let mut passed = self.passed.load(Ordering::SeqCst);
+        while drained.recv_timeout(DRAIN_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+            let now = self.passed.load(Ordering::SeqCst);
+            if now == passed && !self.is_writing.load(Ordering::SeqCst) {
+                return;
+            }
+            passed = now;
+        }
+    }
+}
+
+/// A message as a line.
+pub(crate) fn line_of(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::proxy::AcpProxy;
+use super::hub::HubSide;
 use crate::http::{HubClient, HubRequest};
 
 /// How long the hub holds a request while there is nothing to tell.
@@ -21,13 +21,13 @@ const OTHERS_PAUSE: Duration = Duration::from_millis(500);
 const OTHERS_TRIES: u32 = 10;
 
 /// Starts the thread that waits for instructions.
-pub(super) fn start(proxy: &Arc<AcpProxy>, client: HubClient) {
+pub(crate) fn start(proxy: &Arc<dyn HubSide>, client: HubClient) {
     let proxy = Arc::clone(proxy);
-    thread::spawn(move || AcpInbox { proxy, client, taken: 0, others: 0 }.run());
+    thread::spawn(move || AgentInbox { proxy, client, taken: 0, others: 0 }.run());
 }
 
-struct AcpInbox {
-    proxy: Arc<AcpProxy>,
+struct AgentInbox {
+    proxy: Arc<dyn HubSide>,
     client: HubClient,
     /// The number of the last instruction that was taken.
     taken: u64,
@@ -35,7 +35,7 @@ struct AcpInbox {
     others: u32,
 }
 
-impl AcpInbox {
+impl AgentInbox {
     fn run(&mut self) {
         loop {
             if self.look().is_none() {

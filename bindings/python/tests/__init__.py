@@ -1,0 +1,1 @@
+"""The tests of the kit, with a real hub."""
