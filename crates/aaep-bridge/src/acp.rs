@@ -118,6 +118,8 @@ enum EditorRequest {
 #[derive(Debug)]
 pub struct AcpBridge {
     agent_id: String,
+    /// Added to the name, if the hub has agents of other machines too.
+    machine: Option<String>,
     agent_name: String,
     /// Whether the person gave the name.
     is_named: bool,
@@ -140,6 +142,7 @@ impl AcpBridge {
     pub fn new(name: &str, is_named: bool, run: &str) -> Self {
         AcpBridge {
             agent_id: agent_id(name),
+            machine: None,
             agent_name: shortened_to(name, 80),
             is_named,
             run: run.to_owned(),
@@ -151,6 +154,14 @@ impl AcpBridge {
             late: BTreeSet::new(),
             last_ask: 0,
         }
+    }
+
+    /// Says on which machine the agent is, for a hub that has agents of several.
+    #[must_use]
+    pub fn on_machine(mut self, machine: Option<String>) -> Self {
+        self.agent_id = on_machine(self.agent_id, machine.as_deref());
+        self.machine = machine;
+        self
     }
 
     /// The name under which the hub knows the agent.
@@ -312,7 +323,7 @@ impl AcpBridge {
         if let Some(name) = text("name").filter(|_| !self.is_named) {
             let is_at_work = self.sessions.iter().any(|it| it.turn.is_some());
             if !is_at_work {
-                self.agent_id = agent_id(name);
+                self.agent_id = on_machine(agent_id(name), self.machine.as_deref());
                 self.agent_name = shortened_to(text("title").unwrap_or(name), 80);
             }
         }
@@ -363,6 +374,13 @@ impl AcpBridge {
     fn next_ask(&mut self) -> AcpAskNumber {
         self.last_ask += 1;
         AcpAskNumber(self.last_ask)
+    }
+}
+
+fn on_machine(agent_id: String, machine: Option<&str>) -> String {
+    match machine {
+        Some(machine) => format!("{agent_id}@{machine}"),
+        None => agent_id,
     }
 }
 

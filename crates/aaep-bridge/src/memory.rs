@@ -48,6 +48,25 @@ pub struct AgentMemory {
     pub(crate) earlier: BTreeMap<String, EarlierAnswer>,
     /// Calls that were kept from running.
     pub(crate) refused: BTreeSet<String>,
+    /// Questions at which the agent ended, by its own id of the tool call.
+    pub(crate) left_open: BTreeMap<String, OpenQuestion>,
+}
+
+/// A question at which the agent ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenQuestion {
+    /// The digest of the tool and its arguments.
+    pub(crate) digest: String,
+    /// Until when it can be answered.
+    pub(crate) until_ms: i64,
+    /// The question with its ids.
+    pub(crate) event: Value,
+}
+
+impl OpenQuestion {
+    pub(crate) fn reply_token(&self) -> String {
+        self.event["reply_token"].as_str().unwrap_or_default().to_owned()
+    }
 }
 
 /// What was decided about a call the first time that it came by.
@@ -115,6 +134,7 @@ impl AgentMemory {
             turn_began_ms: now_ms,
             ended_turn: self.ended_turn.take(),
             project: self.project.take(),
+            left_open: std::mem::take(&mut self.left_open),
             ..AgentMemory::default()
         };
     }
@@ -207,6 +227,30 @@ impl AgentMemory {
             _ => {}
         }
         true
+    }
+
+    /// Remembers a question at which the agent ends. Returns false if it was answered elsewhere before, or cannot be
+    /// remembered.
+    pub fn note_left_open(&mut self, ask: &PlannedAsk, event: &Value) -> bool {
+        let Some(later) = &ask.later else { return false };
+        let token = event["reply_token"].as_str();
+        let is_open = self.open_asks.get(&ask.about).map(String::as_str) == token;
+        if !is_open || token.is_none() || self.left_open.len() >= MAX_OPEN_ASKS {
+            return false;
+        }
+        self.open_asks.remove(&ask.about);
+        let question = OpenQuestion {
+            digest: ask.about.clone(),
+            until_ms: later.until_ms,
+            event: event.clone(),
+        };
+        self.left_open.insert(later.call.clone(), question);
+        true
+    }
+
+    /// Whether a question is open at which the agent ended.
+    pub fn has_left_open(&self, now_ms: i64) -> bool {
+        self.left_open.values().any(|it| it.until_ms > now_ms)
     }
 
     /// Remembers that the person is asked about a call.

@@ -319,7 +319,7 @@ impl HookHandler<'_> {
 
     /// The agent was closed. If a turn was going on, nobody tells its end otherwise.
     pub(super) fn close(&mut self) {
-        if self.memory.turn.is_some() {
+        if self.memory.turn.is_some() && !self.memory.has_left_open(self.setup.now_ms) {
             self.abandon("It was closed in the middle of its work.");
             self.plan.opening = None;
         }
