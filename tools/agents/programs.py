@@ -27,6 +27,9 @@ class Agent:
     def prompt(self):
         return f"tidy up the project of {self.id}"
 
+    def acp_prompt(self):
+        return self.prompt()
+
     def arguments(self):
         return {"command": COMMAND, "description": "Look around"}
 
@@ -74,9 +77,15 @@ class Codex(Agent):
     id, name, package, tool = "codex", "Codex", "@openai/codex", "exec_command"
     acp_package = "@agentclientprotocol/codex-acp"
 
-    def arguments(self):
+    def requests(self):
+        alone = {"cmd": "find build -delete && echo removed >> removals.txt"}
+        # Where it asks, it asks for what wants to leave its sandbox.
+        asks = {**alone, "sandbox_permissions": "require_escalated", "justification": "Look around"}
         # Codex itself refuses rm with -f where it asks nobody.
-        return {"cmd": "find build -delete && echo removed >> removals.txt"}
+        return {self.prompt(): (self.tool, alone), self.acp_prompt(): (self.tool, asks)}
+
+    def acp_prompt(self):
+        return "please clean up in codex"
 
     def set_up(self, scene):
         write(scene.home / ".codex/config.toml", f"""

@@ -70,7 +70,7 @@ pub(crate) fn silence(default: Decision, is_asked_elsewhere: bool) -> &'static s
     match default {
         Decision::Accept => "Without an answer it goes ahead.",
         Decision::Reject if is_asked_elsewhere => {
-            "Without an answer here, the agent's own window decides."
+            "Without an answer here, nothing is decided: it asks in its own window too."
         }
         Decision::Reject => "Without an answer it is refused.",
     }

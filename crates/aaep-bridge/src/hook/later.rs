@@ -45,11 +45,13 @@ impl HookHandler<'_> {
         question["timeout_seconds"] = seconds.into();
         let until_ms = now_ms.saturating_add_unsigned(seconds * 1000);
         let name = self.dialect.name();
-        let words = format!(
-            "{name} has ended, and its question stays open. When you have answered it, let {name} go on: \
-             claude -p --resume {}",
-            self.call.message.session
+        let session = &self.call.message.session;
+        let consequence = question["consequence"].as_str().unwrap_or_default();
+        let how = format!(
+            "{consequence} You can answer later: after a minute {name} ends, and goes on with: claude -p --resume {session}"
         );
+        question["consequence"] = how.into();
+        let words = format!("{name} has ended. Its question stays open.");
         Some(LaterAsk {
             call: tool.id.clone(),
             until_ms: earlier.as_ref().map_or(until_ms, |it| it.until_ms),

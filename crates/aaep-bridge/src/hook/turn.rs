@@ -7,6 +7,7 @@ use super::permission::{accepted, call_key, invoked};
 use crate::dialect::{AgentStep, ToolEnding, ToolUse};
 use crate::event::{count, shortened, shortened_to};
 use crate::memory::{PendingCall, TurnCounts, completed_event, not_run_event};
+use crate::risk::RiskGrade;
 use crate::tool_words::duration_words;
 use crate::tools::ToolRequest;
 
@@ -147,7 +148,13 @@ impl HookHandler<'_> {
             }
             other => {
                 let words = self.how_it_ran(other.as_ref(), &request);
-                self.emit(invoked(&voice, &request, &tool.id, &words, None));
+                let mut event = invoked(&voice, &request, &tool.id, &words, None);
+                let is_unasked = !other.as_ref().is_some_and(|it| it.is_asked);
+                if is_unasked && verdict.grade >= RiskGrade::Risky {
+                    // Otherwise it can be left out as a small step when the turn ends at once.
+                    event["urgency"] = "critical".into();
+                }
+                self.emit(event);
             }
         }
         let mut fields = json!({ "tool": request.name.as_str() });

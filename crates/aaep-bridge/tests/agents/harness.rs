@@ -15,7 +15,7 @@ pub(crate) struct Session {
     table: RiskTable,
     policy: AskPolicy,
     pub(crate) project: Option<String>,
-    now_ms: i64,
+    pub(crate) now_ms: i64,
     pub(crate) told: Vec<Value>,
     pub(crate) withdrawn: Vec<String>,
     pub(crate) machine: Option<String>,
