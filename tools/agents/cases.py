@@ -4,7 +4,7 @@ import re
 import time
 
 from editor import Editor
-from machine import AAEP, PATIENCE, Scene, Terminal, expect
+from machine import AAEP, CLAIM, PATIENCE, Scene, Terminal, expect
 
 # What was tried of an agent that has no such case.
 DOES_NOT_EXIST = "does not exist"
@@ -115,6 +115,39 @@ def closes_dialog(model, agent, *words, answer="no"):
             else:
                 expect(scene.times_done() == 1, f"done {scene.times_done()} times")
     return "closed"
+
+
+def question(model, agent):
+    """The agent's own question to the person is answered here."""
+    with Scene(model) as scene:
+        set_up(scene, agent)
+        with Terminal(scene, agent.terminal(), agent.environment(scene)) as terminal:
+            terminal.until(agent.READY)
+            terminal.write(agent.QUESTION)
+            scene.person.until("Which colour shall the page have")
+            scene.person.until("B. Green")
+            time.sleep(1)
+            scene.person.type("1 b")
+            scene.person.until("^settled: Answered")
+            terminal.until("Green")
+            scene.person.until("^done: ")
+    return "answered"
+
+
+def helper(model, agent):
+    """A helper is heard by its name, its end interrupts nothing, and nothing is heard twice."""
+    with Scene(model) as scene:
+        set_up(scene, agent)
+        with Terminal(scene, agent.terminal("--permission-mode", "default"), agent.environment(scene)) as terminal:
+            terminal.until(agent.READY)
+            terminal.write(agent.HELPER)
+            scene.person.until("helper: general-purpose")
+            scene.person.until("^done: Done")
+            time.sleep(2)
+        scene.never_heard("Stopped by a person")
+        said = scene.person.all_said()
+        expect(said.count(CLAIM) == 1, f"the message was told {said.count(CLAIM)} times:\n{said}")
+    return "by name"
 
 
 def later(model, agent):

@@ -50,6 +50,7 @@ class ClaudeCode(Agent):
     program = PACKAGES / "@anthropic-ai/claude-code-linux-x64/claude"
     acp_package = "@agentclientprotocol/claude-agent-acp"
     READY, DIALOG = "mode on|for shortcuts", "Do you want to proceed"
+    QUESTION, HELPER = "ask me something in claude-code", "let a helper count in claude-code"
     KEY = "sk-ant-api03-made-up-key-for-a-model-that-is-here"
 
     def set_up(self, scene):
@@ -58,6 +59,15 @@ class ClaudeCode(Agent):
               {"hasCompletedOnboarding": True, "theme": "dark", "projects": trusted,
                "customApiKeyResponses": {"approved": [self.KEY[-20:]], "rejected": []}})
         (scene.home / ".claude").mkdir()
+
+    def requests(self):
+        options = [{"label": "Blue", "description": "Like the sky"}, {"label": "Green", "description": "Like grass"}]
+        asked = {"question": "Which colour shall the page have?", "header": "Colour", "multiSelect": False,
+                 "options": options}
+        helper = {"description": "Count the pages", "prompt": "count all pages for the helper of claude-code",
+                  "subagent_type": "general-purpose"}
+        return {**super().requests(), self.QUESTION: ("AskUserQuestion", {"questions": [asked]}),
+                self.HELPER: ("Agent", helper)}
 
     def environment(self, scene):
         return {"ANTHROPIC_BASE_URL": scene.model.origin, "ANTHROPIC_API_KEY": self.KEY, "DISABLE_AUTOUPDATER": "1",

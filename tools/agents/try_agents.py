@@ -24,6 +24,8 @@ NAMES = {
     "no hub": "No hub",
     "unasked": "Approved by a model or a setting",
     "later": "Answered after it ended",
+    "question": "Its own question",
+    "helper": "Helpers",
 }
 
 # Why there is no such case; see docs/bridges.md.
@@ -39,7 +41,8 @@ def hooks():
     common = {"no": cases.rejected, "yes": cases.accepted, "no hub": cases.without_hub}
     return [
         (claude, common | {"keyboard": cases.at_keyboard, "dialog": cases.closes_dialog,
-                           "unasked": cases.unasked_in_terminal, "later": cases.later}),
+                           "unasked": cases.unasked_in_terminal, "later": cases.later, "question": cases.question,
+                           "helper": cases.helper}),
         (codex, common | {"keyboard": NO_WINDOW, "dialog": NO_WINDOW, "unasked": cases.unasked,
                           "later": ALWAYS_WAITS}),
         (gemini, common | {"keyboard": partial(cases.at_keyboard, policy="tell", asks="cannot be answered from here"),
@@ -98,6 +101,7 @@ def main():
     place = Path(arguments[1]) if arguments[:1] == ["--table"] else None
     chosen = arguments[2:] if place else arguments
     found, is_well, tables = {}, True, []
+    proxied = proxies()[0][1]
     with tempfile.TemporaryDirectory(prefix="aaep-model-") as folder:
         with Model(folder, [agent for agent, _ in hooks()]) as model:
             for kind, all_cases in [("hooks", hooks()), ("aaep acp", proxies())]:
@@ -112,7 +116,7 @@ def main():
                             continue
                         found[label, name], is_right = attempt(model, label, agent, name, case)
                         is_well &= is_right
-                names = [name for name in NAMES if kind == "hooks" or name not in ("dialog", "later")]
+                names = [name for name in NAMES if kind == "hooks" or name in proxied]
                 tables.append(table(rows, names, found))
     if place:
         place.write_text("\n".join(tables), encoding="utf-8")

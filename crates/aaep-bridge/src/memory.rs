@@ -40,6 +40,10 @@ pub struct AgentMemory {
     pub(crate) pending: BTreeMap<String, PendingCall>,
     /// Messages whose pieces came out of order.
     message: Option<StreamedMessage>,
+    /// The last message of the agent, if it was told as a whole before its pieces came.
+    told_whole: String,
+    /// Whether the agent said that it is done but for helpers in the background.
+    pub(crate) waits_for_helpers: bool,
     /// What happened in this turn.
     pub(crate) counts: TurnCounts,
     /// The asks that wait for an answer: their reply tokens, by what was asked.
@@ -147,6 +151,8 @@ impl AgentMemory {
         self.earlier.clear();
         self.refused.clear();
         self.message = None;
+        self.waits_for_helpers = false;
+        self.told_whole.clear();
         counts
     }
 
@@ -279,7 +285,12 @@ impl AgentMemory {
         if self.message.as_ref().is_none_or(|it| it.id != message) {
             // A message that was never finished ends where it is.
             events.extend(self.message.take().and_then(|it| it.cut_off(voice)));
-            self.message = Some(StreamedMessage { id: message.to_owned(), ..Default::default() });
+            let told = std::mem::take(&mut self.told_whole);
+            let piece = text.trim();
+            // Pieces can come after the end at which the whole was told.
+            let is_complete = !piece.is_empty() && told.contains(piece);
+            let id = message.to_owned();
+            self.message = Some(StreamedMessage { id, is_complete, ..Default::default() });
         }
         let Some(streamed) = &mut self.message else { return events };
         let is_known = index < streamed.next || streamed.is_complete;
@@ -311,6 +322,7 @@ impl AgentMemory {
             other => {
                 events.extend(other.and_then(|it| it.cut_off(voice)));
                 if !whole.is_empty() {
+                    self.told_whole = whole.chars().take(MAX_CHUNK_CHARS).collect();
                     let id = format!("last-of-{}", voice.session_id);
                     StreamedMessage { id, ..Default::default() }.tell(
                         voice,

@@ -37,12 +37,22 @@ impl HookHandler<'_> {
 
     /// A turn that no person began.
     pub(super) fn continue_turn(&mut self) {
+        let name = self.call.message.turn.as_str();
+        if self.memory.turn.as_ref().is_some_and(|it| it.starts_with(name)) {
+            // It comes in the middle of the turn too, or after an end that waits for helpers.
+            self.plan.opening = Some(self.voice().started(&self.at_work()));
+            let words = "Goes on, because a helper in the background is done.";
+            self.emit(self.voice().progress(words));
+            return;
+        }
         let name = self.dialect.name();
         self.begin_with(&format!("{name} goes on, because a helper in the background is done."));
     }
 
     fn begin_with(&mut self, words: &str) {
-        if self.memory.turn.is_some() {
+        if self.memory.waits_for_helpers {
+            self.complete_turn();
+        } else if self.memory.turn.is_some() {
             self.abandon("It was interrupted by a new prompt.");
         }
         let turn = self.turn_name();
@@ -294,8 +304,15 @@ impl HookHandler<'_> {
             let words =
                 format!("Goes on in the background with {}.", count(running as u64, "task"));
             self.emit(voice.progress(&words));
+            self.memory.waits_for_helpers = true;
             return;
         }
+        self.complete_turn();
+    }
+
+    /// Tells that the turn is done.
+    fn complete_turn(&mut self) {
+        let voice = self.voice();
         self.withdraw_all();
         self.tell_without_end();
         let took_ms = self.setup.now_ms.saturating_sub(self.memory.turn_began_ms).max(0);
