@@ -42,6 +42,8 @@ pub struct AgentMemory {
     message: Option<StreamedMessage>,
     /// The last message of the agent, if it was told as a whole before its pieces came.
     told_whole: String,
+    /// How often the turn ended. It goes on when a helper in the background is done.
+    ends: u64,
     /// Whether the agent said that it is done but for helpers in the background.
     pub(crate) waits_for_helpers: bool,
     /// What happened in this turn.
@@ -323,7 +325,8 @@ impl AgentMemory {
                 events.extend(other.and_then(|it| it.cut_off(voice)));
                 if !whole.is_empty() {
                     self.told_whole = whole.chars().take(MAX_CHUNK_CHARS).collect();
-                    let id = format!("last-of-{}", voice.session_id);
+                    self.ends += 1;
+                    let id = format!("last-of-{}-{}", voice.session_id, self.ends);
                     StreamedMessage { id, ..Default::default() }.tell(
                         voice,
                         whole,

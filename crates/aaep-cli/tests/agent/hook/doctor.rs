@@ -28,7 +28,7 @@ fn doctor(claude: &ClaudeCode) -> (Option<i32>, String) {
     }
     let output = command.output().expect("aaep runs");
     assert!(output.stderr.is_empty(), "{}", err(&output));
-    (output.status.code(), out(&output))
+    (output.status.code(), out(&output).trim_end().to_owned())
 }
 
 #[test]
