@@ -61,7 +61,8 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     })?;
     let stem = Path::new(program).file_stem().unwrap_or(program).to_string_lossy().into_owned();
     let given = options.agent.as_deref().filter(|it| !it.trim().is_empty());
-    let bridge = AcpBridge::new(given.unwrap_or(&stem), given.is_some(), &run);
+    let machine = options.hub.has_token().then(crate::hook::machine_name).flatten();
+    let bridge = AcpBridge::new(given.unwrap_or(&stem), given.is_some(), &run).on_machine(machine);
     let mut agent = child::start("agent", program, arguments)?;
     let (Some(to_agent), Some(from_agent)) = (agent.stdin.take(), agent.stdout.take()) else {
         return Err(CommandFailure::new("the agent has no input and output", "Start it again."));
