@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod ask;
+mod bridges;
 mod capture;
 mod engine;
 mod fanout;
@@ -50,6 +51,11 @@ enum BenchCommand {
     Hogs(hogs::HogsBenchOptions),
     /// How long starting a hub takes, and what `aaep emit` and `aaep ask` add.
     Startup(startup::StartupBenchOptions),
+    /// What it costs an agent that it is heard: a hook, and a turn through `aaep acp`.
+    Bridges(bridges::BridgesBenchOptions),
+    /// An agent that answers at once.
+    #[command(hide = true)]
+    Agent,
     /// A hub with a mixed crowd of subscribers for a long time: what is lost, and how memory grows.
     Soak(soak::SoakBenchOptions),
     /// What a process of this program does for another one.
@@ -66,6 +72,8 @@ fn main() -> ExitCode {
         BenchCommand::Ask(options) => ask::run(&options),
         BenchCommand::Hogs(options) => hogs::run(&options),
         BenchCommand::Startup(options) => startup::run(&options),
+        BenchCommand::Bridges(options) => bridges::run(&options),
+        BenchCommand::Agent => bridges::agent(),
         BenchCommand::Soak(options) => soak::run(&options),
         BenchCommand::Part(part) => fanout::part::run(&part),
     }

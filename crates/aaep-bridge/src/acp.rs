@@ -124,6 +124,8 @@ enum EditorRequest {
 #[derive(Debug)]
 pub struct AcpBridge {
     agent_id: String,
+    /// Added to the name, if the hub has agents of other machines too.
+    machine: Option<String>,
     agent_name: String,
     /// Whether the person gave the name.
     is_named: bool,
@@ -148,6 +150,7 @@ impl AcpBridge {
     pub fn new(name: &str, is_named: bool, run: &str) -> Self {
         AcpBridge {
             agent_id: agent_id(name),
+            machine: None,
             agent_name: shortened_to(name, 80),
             is_named,
             place: AcpPlace::Editor,
@@ -175,6 +178,14 @@ impl AcpBridge {
     /// Where the agent asks the person, in words.
     pub fn window(&self) -> &'static str {
         self.place.name()
+    }
+
+    /// Says on which machine the agent is, for a hub that has agents of several.
+    #[must_use]
+    pub fn on_machine(mut self, machine: Option<String>) -> Self {
+        self.agent_id = on_machine(self.agent_id, machine.as_deref());
+        self.machine = machine;
+        self
     }
 
     /// The name under which the hub knows the agent.
@@ -345,7 +356,7 @@ impl AcpBridge {
         if let Some(name) = text("name").filter(|_| !self.is_named) {
             let is_at_work = self.sessions.iter().any(|it| it.turn.is_some());
             if !is_at_work {
-                self.agent_id = agent_id(name);
+                self.agent_id = on_machine(agent_id(name), self.machine.as_deref());
                 self.agent_name = shortened_to(text("title").unwrap_or(name), 80);
             }
         }
@@ -423,5 +434,12 @@ impl AcpBridge {
 
     fn next_ask(&mut self) -> ProxyAskNumber {
         self.last_ask.count_on()
+    }
+}
+
+fn on_machine(agent_id: String, machine: Option<&str>) -> String {
+    match machine {
+        Some(machine) => format!("{agent_id}@{machine}"),
+        None => agent_id,
     }
 }

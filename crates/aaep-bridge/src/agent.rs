@@ -61,6 +61,29 @@ impl BridgedAgent {
         self.dialect().project_variable()
     }
 
+    /// The program that people start, and the version from which its hooks were recorded.
+    pub fn program(self) -> (&'static str, &'static str) {
+        match self {
+            BridgedAgent::ClaudeCode => ("claude", "2.1.325"),
+            BridgedAgent::Codex => ("codex", "0.166.0"),
+            BridgedAgent::GeminiCli => ("gemini", "0.61.0"),
+            BridgedAgent::QwenCode => ("qwen", "0.24.4"),
+            BridgedAgent::CopilotCli => ("copilot", "1.0.102"),
+            BridgedAgent::KimiCode => ("kimi", "2.1.0"),
+            BridgedAgent::Cline => ("cline", "3.0.65"),
+        }
+    }
+
+    /// The variable, and its value, by which the agent says that it has no window in which it could ask.
+    pub fn without_window(self) -> Option<(&'static str, &'static str)> {
+        self.dialect().without_window()
+    }
+
+    /// Whether it can end at a question, and go on when it was answered.
+    pub fn can_ask_later(self) -> bool {
+        self == BridgedAgent::ClaudeCode
+    }
+
     /// The events for which it needs a hook, by its own names.
     pub fn hook_events(self) -> Vec<&'static str> {
         self.dialect().hooks().iter().map(|it| it.event).collect()

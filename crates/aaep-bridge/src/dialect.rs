@@ -33,6 +33,10 @@ pub(crate) trait AgentDialect: Sync {
     fn project_variable(&self) -> Option<&'static str> {
         None
     }
+    /// The variable, and its value, by which the agent says that it has no window in which it could ask.
+    fn without_window(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
     /// The decision in the agent's own form.
     fn answer(&self, decision: &GateDecision<'_>) -> HookAnswer;
 }
@@ -210,6 +214,8 @@ pub(crate) enum GateDecision<'d> {
     RefuseTool(&'d str),
     /// The agent asks in its own window first.
     AskInWindow(&'d str),
+    /// The agent ends without running the tool, and asks again when the person lets it go on.
+    AskLater(&'d str),
     /// The answer to the agent's question is yes.
     Allow,
     /// The answer to the agent's question is no.

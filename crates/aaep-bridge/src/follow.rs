@@ -1,6 +1,6 @@
 //! Agents that are reached through a server of their own: what it says, as events, questions and answers.
 //!
-//! Facts about the messages were recorded from Codex 0.166.0 and OpenCode 1.18.33. Each agent is one file that reads
+//! Facts about the messages were recorded from Codex 0.166.0 and `OpenCode` 1.18.33. Each agent is one file that reads
 //! its messages as those of the Agent Client Protocol, so that everything after that is told and asked in one way
 //! ([`crate::acp`]). The agent's own window is the editor: both are asked, and the first answer counts.
 //!
@@ -24,7 +24,7 @@ use opencode::OpenCodeServer;
 pub enum FollowedAgent {
     /// Codex in a terminal, through its daemon.
     Codex,
-    /// OpenCode, through its server.
+    /// `OpenCode`, through its server.
     OpenCode,
 }
 
@@ -287,9 +287,9 @@ pub(crate) fn prompt_ended(id: &str, end: &Result<&str, String>) -> ServerMove {
 }
 
 /// Something that the agent tells of its work. `update` has no session yet.
-pub(crate) fn update(session: &str, update: Value) -> ServerMove {
+pub(crate) fn update(session: &str, update: impl Into<Value>) -> ServerMove {
     let message = serde_json::json!({ "method": "session/update",
-        "params": { "sessionId": session, "update": update } });
+        "params": { "sessionId": session, "update": update.into() } });
     ServerMove::Hear(AcpSide::Agent, message)
 }
 

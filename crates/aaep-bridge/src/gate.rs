@@ -32,6 +32,26 @@ pub struct PlannedAsk {
     pub(crate) agent: BridgedAgent,
     /// The request of the agent, for the answer.
     pub(crate) request: AskedRequest,
+    /// Set if the agent need not wait for the answer.
+    pub later: Option<LaterAsk>,
+}
+
+/// A question at which the agent ends, and which stays open until it goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaterAsk {
+    /// The agent's own id of the tool call.
+    pub(crate) call: String,
+    /// Until when the question can be answered.
+    pub(crate) until_ms: i64,
+    /// The question with its ids, if it was put before the agent ended.
+    pub earlier: Option<Value>,
+    /// To be published when the agent ends.
+    pub(crate) ends: Value,
+}
+
+impl LaterAsk {
+    /// How many seconds the agent waits before it ends.
+    pub const WAIT_SECONDS: u64 = 60;
 }
 
 /// One question.
@@ -54,6 +74,8 @@ pub(crate) enum AskedRequest {
         invoked: Option<Box<Value>>,
         /// To be published when the tool does not run.
         not_run: Option<Box<Value>>,
+        /// To be published when nothing is decided here.
+        undecided: Option<Box<Value>>,
     },
     /// To answer questions of the agent.
     Questions { input: Value, texts: Vec<String>, labels: Vec<Vec<(String, String)>> },
@@ -88,19 +110,23 @@ pub(crate) const SAID_NO: &str =
 pub(crate) const SAID_NOTHING: &str = "The person did not say yes in time. It was not run.";
 pub(crate) const NOBODY_THERE: &str = "Nobody is there who can be asked. It was not run. \
                             The person can listen and answer with: aaep listen";
+const LEFT_OPEN: &str = "The person did not answer yet, and can do so later. It was not run.";
 const COUNTS_NO_MORE: &str = "The question was closed before the person said yes. It was not run.";
 
 impl PlannedAsk {
     /// The answer for the agent. Only an accept allows a tool, and only if every question was answered.
     pub fn answered(&self, answers: &[AskAnswer]) -> GateAnswer {
         match &self.request {
-            AskedRequest::Tool { is_gate, invoked, not_run } => {
+            AskedRequest::Tool { is_gate, invoked, not_run, undecided } => {
                 let decision = match (answers, self.says_no(answers)) {
                     ([AskAnswer::Accepted], _) if *is_gate => GateDecision::PassTool,
                     ([AskAnswer::Accepted], _) => GateDecision::Allow,
                     (_, Some(why)) if *is_gate => GateDecision::RefuseTool(why),
                     (_, Some(why)) => GateDecision::Deny(why),
-                    (_, None) => return GateAnswer::default(),
+                    (_, None) => {
+                        let events = undecided.iter().map(|it| (**it).clone()).collect();
+                        return GateAnswer { events, ..GateAnswer::default() };
+                    }
                 };
                 let is_yes = matches!(decision, GateDecision::PassTool | GateDecision::Allow);
                 let event = if is_yes { invoked } else { not_run };
@@ -138,6 +164,15 @@ impl PlannedAsk {
                 self.agent.dialect().answer(&GateDecision::RefuseTool(COUNTS_NO_MORE))
             }
             _ => HookAnswer::default(),
+        }
+    }
+
+    /// What to tell the agent, and everybody else, if it ends here and the question stays open.
+    pub fn left_open(&self) -> GateAnswer {
+        let Some(later) = &self.later else { return GateAnswer::default() };
+        GateAnswer {
+            answer: self.agent.dialect().answer(&GateDecision::AskLater(LEFT_OPEN)),
+            events: vec![later.ends.clone()],
         }
     }
 

@@ -3,6 +3,7 @@
 //! Each hook is a process of its own that reads one JSON object. A turn, from the person's prompt to its end, is one
 //! session. What the agents call these things is in `dialects/`.
 
+mod later;
 pub(crate) mod permission;
 mod questions;
 mod turn;
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::agent::BridgedAgent;
 use crate::dialect::{
-    AgentDialect, AgentMessage, AgentStep, GateDecision, HookAnswer, HookRole, ToolUse,
+    AgentDialect, AgentMessage, AgentStep, GateAsker, GateDecision, HookAnswer, HookRole, ToolUse,
 };
 use crate::event::AgentVoice;
 use crate::gate::HookPlan;
@@ -42,6 +43,13 @@ pub struct HookSetup<'s> {
     pub project: Option<&'s str>,
     /// The time.
     pub now_ms: i64,
+    /// The name of this machine, if the hub has agents of other machines too. Two agents cannot have one name.
+    pub machine: Option<&'s str>,
+    /// Whether the agent has a window of its own in which it can ask the person.
+    pub has_window: bool,
+    /// For how many hours a question can be answered after an agent without a window ended at it, if the person
+    /// wants that.
+    pub later_hours: Option<u8>,
 }
 
 impl HookCall {
@@ -155,7 +163,10 @@ impl HookHandler<'_> {
         let cut = |text: &str| text.chars().take(MAX_ID_CHARS).collect::<String>();
         let turn = self.memory.turn.as_deref().unwrap_or("none");
         AgentVoice {
-            agent_id: self.dialect.id().to_owned(),
+            agent_id: match self.setup.machine {
+                Some(machine) => format!("{}@{}", self.dialect.id(), cut(machine)),
+                None => self.dialect.id().to_owned(),
+            },
             agent_name: self.dialect.name().to_owned(),
             project: project_name(self.project()),
             session_id: format!("{}:{}", cut(&self.call.session()), cut(turn)),
@@ -171,6 +182,12 @@ impl HookHandler<'_> {
     fn project(&self) -> &str {
         let named = self.setup.project.filter(|it| !it.is_empty());
         named.or(self.memory.project.as_deref()).unwrap_or(&self.call.message.folder)
+    }
+
+    /// Who asks before a tool.
+    fn asker(&self) -> GateAsker {
+        let can_agent = self.dialect.without_window().is_none() || self.setup.has_window;
+        if can_agent { self.dialect.gate().asker } else { GateAsker::Bridge }
     }
 
     /// What the agent wants to do, and how risky it is.

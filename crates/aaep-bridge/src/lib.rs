@@ -3,6 +3,7 @@
 
 pub mod acp;
 mod agent;
+mod approval;
 mod dialect;
 mod dialects;
 mod event;
@@ -20,9 +21,10 @@ mod tool_words;
 mod tools;
 
 pub use agent::BridgedAgent;
+pub use approval::Approver;
 pub use dialect::HookAnswer;
 pub use event::AgentVoice;
-pub use gate::{AskAnswer, GateAnswer, HookPlan, PlannedAsk, PlannedQuestion};
+pub use gate::{AskAnswer, GateAnswer, HookPlan, LaterAsk, PlannedAsk, PlannedQuestion};
 pub use hook::{HookCall, HookSetup, MAX_PAYLOAD_BYTES};
 pub use memory::AgentMemory;
 pub use policy::AskPolicy;

@@ -40,6 +40,12 @@ pub struct AgentMemory {
     pub(crate) pending: BTreeMap<String, PendingCall>,
     /// Messages whose pieces came out of order.
     message: Option<StreamedMessage>,
+    /// The last message of the agent, if it was told as a whole before its pieces came.
+    told_whole: String,
+    /// How often the turn ended. It goes on when a helper in the background is done.
+    ends: u64,
+    /// Whether the agent said that it is done but for helpers in the background.
+    pub(crate) waits_for_helpers: bool,
     /// What happened in this turn.
     pub(crate) counts: TurnCounts,
     /// The asks that wait for an answer: their reply tokens, by what was asked.
@@ -48,6 +54,25 @@ pub struct AgentMemory {
     pub(crate) earlier: BTreeMap<String, EarlierAnswer>,
     /// Calls that were kept from running.
     pub(crate) refused: BTreeSet<String>,
+    /// Questions at which the agent ended, by its own id of the tool call.
+    pub(crate) left_open: BTreeMap<String, OpenQuestion>,
+}
+
+/// A question at which the agent ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenQuestion {
+    /// The digest of the tool and its arguments.
+    pub(crate) digest: String,
+    /// Until when it can be answered.
+    pub(crate) until_ms: i64,
+    /// The question with its ids.
+    pub(crate) event: Value,
+}
+
+impl OpenQuestion {
+    pub(crate) fn reply_token(&self) -> String {
+        self.event["reply_token"].as_str().unwrap_or_default().to_owned()
+    }
 }
 
 /// What was decided about a call the first time that it came by.
@@ -115,6 +140,7 @@ impl AgentMemory {
             turn_began_ms: now_ms,
             ended_turn: self.ended_turn.take(),
             project: self.project.take(),
+            left_open: std::mem::take(&mut self.left_open),
             ..AgentMemory::default()
         };
     }
@@ -127,6 +153,8 @@ impl AgentMemory {
         self.earlier.clear();
         self.refused.clear();
         self.message = None;
+        self.waits_for_helpers = false;
+        self.told_whole.clear();
         counts
     }
 
@@ -209,6 +237,30 @@ impl AgentMemory {
         true
     }
 
+    /// Remembers a question at which the agent ends. Returns false if it was answered elsewhere before, or cannot be
+    /// remembered.
+    pub fn note_left_open(&mut self, ask: &PlannedAsk, event: &Value) -> bool {
+        let Some(later) = &ask.later else { return false };
+        let token = event["reply_token"].as_str();
+        let is_open = self.open_asks.get(&ask.about).map(String::as_str) == token;
+        if !is_open || token.is_none() || self.left_open.len() >= MAX_OPEN_ASKS {
+            return false;
+        }
+        self.open_asks.remove(&ask.about);
+        let question = OpenQuestion {
+            digest: ask.about.clone(),
+            until_ms: later.until_ms,
+            event: event.clone(),
+        };
+        self.left_open.insert(later.call.clone(), question);
+        true
+    }
+
+    /// Whether a question is open at which the agent ended.
+    pub fn has_left_open(&self, now_ms: i64) -> bool {
+        self.left_open.values().any(|it| it.until_ms > now_ms)
+    }
+
     /// Remembers that the person is asked about a call.
     pub(crate) fn note_ask_of(&mut self, digest: &str) {
         let asked = self.pending.values_mut().filter(|call| call.digest == digest);
@@ -235,7 +287,12 @@ impl AgentMemory {
         if self.message.as_ref().is_none_or(|it| it.id != message) {
             // A message that was never finished ends where it is.
             events.extend(self.message.take().and_then(|it| it.cut_off(voice)));
-            self.message = Some(StreamedMessage { id: message.to_owned(), ..Default::default() });
+            let told = std::mem::take(&mut self.told_whole);
+            let piece = text.trim();
+            // Pieces can come after the end at which the whole was told.
+            let is_complete = !piece.is_empty() && told.contains(piece);
+            let id = message.to_owned();
+            self.message = Some(StreamedMessage { id, is_complete, ..Default::default() });
         }
         let Some(streamed) = &mut self.message else { return events };
         let is_known = index < streamed.next || streamed.is_complete;
@@ -267,7 +324,9 @@ impl AgentMemory {
             other => {
                 events.extend(other.and_then(|it| it.cut_off(voice)));
                 if !whole.is_empty() {
-                    let id = format!("last-of-{}", voice.session_id);
+                    self.told_whole = whole.chars().take(MAX_CHUNK_CHARS).collect();
+                    self.ends += 1;
+                    let id = format!("last-of-{}-{}", voice.session_id, self.ends);
                     StreamedMessage { id, ..Default::default() }.tell(
                         voice,
                         whole,

@@ -8,8 +8,10 @@ mod toml;
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::agent::BridgedAgent;
-use crate::dialect::{GateAsker, HookPoint, HookRole};
+use crate::dialect::{HookPoint, HookRole};
 use crate::policy::AskPolicy;
 
 pub use command::shell_word;
@@ -91,6 +93,8 @@ pub struct OurHooks<'h> {
     pub program: &'h str,
     /// When the person wants to be asked.
     pub policy: AskPolicy,
+    /// For how many hours a question can be answered after the agent ended at it, if the person wants that.
+    pub later_hours: Option<u8>,
 }
 
 /// How long the agent waits for a hook that only reports, in seconds.
@@ -135,11 +139,8 @@ impl OurHooks<'_> {
         let dialect = self.agent.dialect();
         let ticks = dialect.settings().ticks_per_second;
         let seconds = |point: &HookPoint| match point.role {
-            HookRole::Asks => dialect.times().hook_seconds,
-            HookRole::Gate if dialect.gate().asker == GateAsker::Bridge => {
-                dialect.times().hook_seconds
-            }
-            HookRole::Gate | HookRole::Reports => REPORT_SECONDS,
+            HookRole::Asks | HookRole::Gate => dialect.times().hook_seconds,
+            HookRole::Reports => REPORT_SECONDS,
             HookRole::ReportsBriefly => BRIEF_REPORT_SECONDS,
         };
         let hook = |point: &HookPoint| WrittenHook {
@@ -165,26 +166,70 @@ pub fn without_hooks(agent: BridgedAgent, text: &str) -> Result<String, Settings
     }
 }
 
-/// How far the settings have our hooks, which run this program.
-pub fn setup_state(agent: BridgedAgent, text: &str, program: &str) -> SetupState {
-    let found = match agent.dialect().settings().form {
+/// Our hooks in these settings: the event and the command of each.
+fn commands(agent: BridgedAgent, text: &str) -> Vec<(String, String)> {
+    let mut found = match agent.dialect().settings().form {
         SettingsForm::JsonGroups | SettingsForm::JsonList => json::commands(agent, text),
         SettingsForm::Toml => toml::commands(text),
         SettingsForm::Programs => Vec::new(),
     };
-    let ours: Vec<(String, String)> =
-        found.into_iter().filter(|(_, command)| is_ours(agent, command)).collect();
+    found.retain(|(_, command)| is_ours(agent, command));
+    found
+}
+
+/// How far the settings have our hooks, which run this program.
+pub fn setup_state(agent: BridgedAgent, text: &str, program: &str) -> SetupState {
+    let ours = commands(agent, text);
     if ours.is_empty() {
         return SetupState::Absent;
     }
     let policies = AskPolicy::NAMES.iter().map(|(_, policy)| *policy);
+    let later_hours = ours.iter().find_map(|(_, command)| command::later_hours_of(command));
     let complete = policies.into_iter().find(|policy| {
-        let wanted = OurHooks { agent, program, policy: *policy }.written();
+        let wanted = OurHooks { agent, program, policy: *policy, later_hours }.written();
         let is_there =
             |hook: &WrittenHook| ours.iter().any(|it| it.0 == hook.event && it.1 == hook.command);
         wanted.iter().all(is_there) && wanted.len() == ours.len()
     });
     complete.map_or(SetupState::Different, SetupState::Complete)
+}
+
+/// Whether our hooks in these settings are to the letter as we write them, with their time limits and what happens
+/// when they fail.
+pub fn are_untouched(agent: BridgedAgent, text: &str, program: &str) -> bool {
+    let SetupState::Complete(policy) = setup_state(agent, text, program) else { return false };
+    let later_hours = later_hours(agent, text);
+    let written = OurHooks { agent, program, policy, later_hours }.added_to(text);
+    written.is_ok_and(|it| have_the_same_hooks(agent, &it, text))
+}
+
+/// For how many hours our hooks in these settings keep a question, if they do.
+pub fn later_hours(agent: BridgedAgent, text: &str) -> Option<u8> {
+    commands(agent, text).iter().find_map(|(_, command)| command::later_hours_of(command))
+}
+
+/// Whether two texts of settings have the same hooks, in any order.
+fn have_the_same_hooks(agent: BridgedAgent, one: &str, other: &str) -> bool {
+    let hooks = |text: &str| -> Option<Vec<String>> {
+        let settings: Value = match agent.dialect().settings().form {
+            SettingsForm::Toml => serde_json::to_value(text.parse::<::toml::Table>().ok()?).ok()?,
+            _ => json::value(text)?,
+        };
+        let named = |name: &str, it: &Value| format!("{name} {it}");
+        let mut all: Vec<String> = match settings.get("hooks")? {
+            Value::Array(hooks) => hooks.iter().map(|it| named("", it)).collect(),
+            Value::Object(events) => events
+                .iter()
+                .flat_map(|(event, hooks)| {
+                    hooks.as_array().into_iter().flatten().map(move |it| named(event, it))
+                })
+                .collect(),
+            _ => return None,
+        };
+        all.sort();
+        Some(all)
+    };
+    hooks(one).is_some_and(|it| Some(it) == hooks(other))
 }
 
 /// Whether two texts of settings mean the same.

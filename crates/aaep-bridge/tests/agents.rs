@@ -10,3 +10,5 @@ mod others;
 mod payloads;
 #[path = "agents/recordings.rs"]
 mod recordings;
+#[path = "agents/without_window.rs"]
+mod without_window;

@@ -19,7 +19,7 @@ use clap::Args;
 
 use crate::agent::fresh_id;
 use crate::console::{self, CommandFailure};
-use crate::hook::{parse_policy, risk_table};
+use crate::hook::{machine_name, parse_policy, risk_table};
 use crate::hubs::HubFlags;
 use crate::proxied::{child, hub, queue};
 use front::EditorFront;
@@ -63,7 +63,8 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     })?;
     let stem = stem(program);
     let given = options.agent.as_deref().filter(|it| !it.trim().is_empty());
-    let bridge = AcpBridge::new(given.unwrap_or(&stem), given.is_some(), &run);
+    let machine = machine_name(&options.hub);
+    let bridge = AcpBridge::new(given.unwrap_or(&stem), given.is_some(), &run).on_machine(machine);
     let mut agent = child::start("agent", Command::new(program).args(arguments))?;
     let (Some(to_agent), Some(from_agent)) = (agent.stdin.take(), agent.stdout.take()) else {
         return Err(CommandFailure::new("the agent has no input and output", "Start it again."));

@@ -3,6 +3,7 @@
 //! Only the agent's own settings are changed, and only the part that is ours. What cannot be understood is left alone
 //! and named.
 
+mod doctor;
 mod program_folder;
 mod settings_file;
 mod setup;
@@ -19,7 +20,7 @@ use crate::hook::{agent_parser, parse_policy};
 use crate::hubs::HubFlags;
 use crate::keys::tell;
 use crate::order::example;
-use setup::AgentSetup;
+use setup::{AgentSetup, OurChoice};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -51,10 +52,17 @@ enum AgentsCommand {
         /// tool that changes something).
         #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
         policy: AskPolicy,
+        /// For claude -p: let it end at a question that you do not answer within a minute. You can answer for this many
+        /// hours, and then let it go on with claude -p --resume.
+        #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u8).range(1..=24))]
+        answer_later: Option<u8>,
         /// Only print the new settings of the agent, and change nothing.
         #[arg(long)]
         print: bool,
     },
+    /// Check what hinders each agent that is here from being heard, and from asking you.
+    #[command(after_help = example("aaep agents doctor", doctor::EXIT_CODES))]
+    Doctor,
     /// Undo the setup of an agent.
     #[command(after_help = example("aaep agents remove claude-code", EXIT_CODES))]
     Remove {
@@ -71,7 +79,13 @@ enum AgentsCommand {
 pub(crate) fn run(options: &AgentsOptions) -> Result<ExitCode, CommandFailure> {
     match &options.command {
         None | Some(AgentsCommand::List) => list(&options.hub),
-        Some(AgentsCommand::Add { agent, policy, print }) => add(*agent, *policy, *print),
+        Some(AgentsCommand::Add { agent, policy, answer_later, print }) => {
+            if answer_later.is_some() && !agent.can_ask_later() {
+                return Err(bridging::cannot_ask_later(*agent).into());
+            }
+            add(*agent, OurChoice { policy: *policy, later_hours: *answer_later }, *print)
+        }
+        Some(AgentsCommand::Doctor) => doctor::run(&options.hub),
         Some(AgentsCommand::Remove { agent, print }) => remove(*agent, *print),
     }
 }
@@ -117,14 +131,17 @@ fn is_hub_there(hub: &HubFlags) -> bool {
     })
 }
 
-fn add(agent: BridgedAgent, policy: AskPolicy, is_trial: bool) -> Result<ExitCode, CommandFailure> {
+fn add(agent: BridgedAgent, choice: OurChoice, is_trial: bool) -> Result<ExitCode, CommandFailure> {
     let setup = AgentSetup::of(agent)?;
     if is_trial {
-        tell(setup.added(policy)?.trim_end())?;
+        tell(setup.added(choice)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let backup = setup.add(policy)?;
-    tell(&bridging::set_up_in(agent, &name_of(setup.place()), policy))?;
+    let backup = setup.add(choice)?;
+    tell(&bridging::set_up_in(agent, &name_of(setup.place()), choice.policy))?;
+    if let Some(hours) = choice.later_hours {
+        tell(&bridging::asks_later(agent, hours))?;
+    }
     if let Some(backup) = backup {
         tell(&bridging::earlier_settings_kept(&name_of(&backup)))?;
     }

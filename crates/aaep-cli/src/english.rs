@@ -5,8 +5,9 @@
 //! hubs, devices and rules, `telling` about instructions to agents, `typing` about what the person typed. `failures` is
 //! what could not be done, in any command, and `keeping` belongs to the files that remember something for the person.
 //! Each of the others belongs to a command: `admitting` to `aaep tokens`, `allowing` to `allow`, `archiving` to
-//! `sessions`, `asking` to `ask`, `bridging` to `agents`, `chatting` to `chat`, `checking` to `doctor`, `configuring` to `config`, `emitting` to
-//! `emit`, `instructing` to `tell` and `cancel`, `replaying` to `replay`, `reporting` to `report`, `signing` to `keys`.
+//! `sessions`, `asking` to `ask`, `bridging` to `agents`, `chatting` to `chat`, `checking` to `doctor`, `configuring` to
+//! `config`, `emitting` to `emit`, `examining` to `agents doctor`, `instructing` to `tell` and `cancel`, `replaying` to
+//! `replay`, `reporting` to `report`, `signing` to `keys`.
 
 pub(crate) mod admitting;
 pub(crate) mod allowing;
@@ -19,6 +20,7 @@ pub(crate) mod chatting;
 pub(crate) mod checking;
 pub(crate) mod configuring;
 pub(crate) mod emitting;
+pub(crate) mod examining;
 pub(crate) mod failures;
 pub(crate) mod following;
 pub(crate) mod hubs;

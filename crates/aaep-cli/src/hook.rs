@@ -14,7 +14,7 @@ use std::time::Duration;
 use aaep_bridge::risk::RiskTable;
 use aaep_bridge::{
     AgentMemory, AskAnswer, AskPolicy, BridgedAgent, HookAnswer, HookCall, HookPlan, HookSetup,
-    MAX_PAYLOAD_BYTES, PlannedAsk,
+    LaterAsk, MAX_PAYLOAD_BYTES, PlannedAsk,
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -38,6 +38,9 @@ Exit codes:
 /// How long the hub may take for what an agent reports. The agent waits for it.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long an agent waits for an answer before it ends.
+const LATER_WAIT: Duration = Duration::from_secs(LaterAsk::WAIT_SECONDS);
+
 /// Which agent runs this.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -49,6 +52,10 @@ pub(crate) struct HookOptions {
     /// tool that changes something).
     #[arg(long, value_name = "WHEN", default_value = "risky", value_parser = parse_policy)]
     policy: AskPolicy,
+    /// If the agent has no window of its own, let it end at a question that you do not answer within a minute. You can
+    /// answer for this many hours, and then let the agent go on.
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u8).range(1..=24))]
+    answer_later: Option<u8>,
     /// The event, for an agent that does not name it on standard input.
     #[arg(long, value_name = "EVENT", default_value = "")]
     event: String,
@@ -106,6 +113,21 @@ pub(crate) fn run(options: &HookOptions) -> Result<ExitCode, CommandFailure> {
     tell_agent(&answer)
 }
 
+/// The name of this machine, for a hub that wants a token. Such a hub can have agents of several machines, and no two
+/// agents may have one name.
+pub(crate) fn machine_name(hub: &HubFlags) -> Option<String> {
+    if !hub.has_token() {
+        return None;
+    }
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
+    let name: String =
+        name.chars().filter(|it| it.is_ascii_alphanumeric() || matches!(it, '-' | '.')).collect();
+    Some(name).filter(|it| !it.is_empty())
+}
+
 /// Gives the answer to the agent.
 fn tell_agent(answer: &HookAnswer) -> Result<ExitCode, CommandFailure> {
     if let Some(print) = &answer.print {
@@ -127,13 +149,21 @@ struct HookRun<'r> {
     policy: AskPolicy,
     table: RiskTable,
     project: Option<String>,
+    machine: Option<String>,
+    has_window: bool,
+    later_hours: Option<u8>,
     memory: MemoryFile,
 }
 
 impl<'r> HookRun<'r> {
     fn new(options: &HookOptions, call: &'r HookCall) -> Result<Self, CommandFailure> {
         let project = options.agent.project_variable();
+        let without_window = options.agent.without_window();
         Ok(HookRun {
+            machine: machine_name(&options.hub),
+            has_window: !without_window
+                .is_some_and(|(name, value)| std::env::var(name).is_ok_and(|it| it == value)),
+            later_hours: options.answer_later,
             client: options.hub.agent_client()?,
             call,
             policy: options.policy,
@@ -146,7 +176,9 @@ impl<'r> HookRun<'r> {
     /// Does what the call asks for, and returns what to print.
     fn answer(&mut self) -> Result<HookAnswer, CommandFailure> {
         let (plan, first_ask, is_reached) = self.memory.change(|memory| self.tell_hub(memory))?;
-        if self.call.is_closing() {
+        if self.call.is_closing()
+            && !self.memory.change(|memory| memory.has_left_open(now_unix_ms()))?
+        {
             self.memory.remove();
         }
         if !is_reached {
@@ -166,13 +198,20 @@ impl<'r> HookRun<'r> {
             policy: self.policy,
             project: self.project.as_deref(),
             now_ms: now_unix_ms(),
+            machine: self.machine.as_deref(),
+            has_window: self.has_window,
+            later_hours: self.later_hours,
         };
         let plan = self.call.handle(memory, &setup);
         // A question that was answered elsewhere is closed before anything is told of the answer.
         plan.withdrawn.iter().for_each(|token| self.withdraw(token));
         let first = plan.ask.as_ref().and_then(|ask| {
             let first = ask.questions.first()?;
-            let prepared = BridgeAsk::new(first.event.clone(), first.is_confirmation).ok()?;
+            let earlier = ask.later.as_ref().and_then(|it| it.earlier.clone());
+            let prepared = match earlier {
+                Some(event) => BridgeAsk::again(event, first.is_confirmation),
+                None => BridgeAsk::new(first.event.clone(), first.is_confirmation).ok()?,
+            };
             memory.note_asked(&ask.about, prepared.reply_token());
             Some(prepared)
         });
@@ -220,10 +259,34 @@ impl<'r> HookRun<'r> {
         let _ = self.client.send(&request);
     }
 
+    /// Lets the agent end at a question that stays open.
+    fn leave_open(
+        &self,
+        ask: &PlannedAsk,
+        question: &BridgeAsk,
+    ) -> Result<HookAnswer, CommandFailure> {
+        self.memory.change(|memory| {
+            if !memory.note_left_open(ask, question.event()) {
+                return ask.not_counted();
+            }
+            let left = ask.left_open();
+            // If this is not told, the question is heard all the same.
+            self.publish(None, &left.events);
+            left.answer
+        })
+    }
+
     /// Puts the questions one after the other, and waits.
     fn ask(&self, ask: &PlannedAsk, first: &BridgeAsk) -> Result<HookAnswer, CommandFailure> {
         // A session that nobody began yet begins with its question.
-        let mut answers = vec![first.wait(&self.client)];
+        let answer = match &ask.later {
+            None => first.wait(&self.client),
+            Some(_) => match first.wait_for(&self.client, LATER_WAIT) {
+                Some(answer) => answer,
+                None => return self.leave_open(ask, first),
+            },
+        };
+        let mut answers = vec![answer];
         let mut token = first.reply_token().to_owned();
         for question in &ask.questions[1..] {
             if matches!(answers.last(), Some(AskAnswer::Nothing | AskAnswer::NobodyThere)) {

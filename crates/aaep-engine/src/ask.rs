@@ -62,6 +62,7 @@ impl PendingAsk {
     ) -> Self {
         let timeout_seconds = question(&event.payload).map_or(0, |(_, seconds)| seconds);
         let said = event.extensions.as_ref().and_then(|_| Delivery::of(&event));
+        let stays_open = said.as_ref().is_some_and(|said| said.stays_open == Some(true));
         let most_seconds = said.and_then(|said| said.max_timeout_seconds);
         let time = AskTime::new(now_us, timeout_seconds, most_seconds, waits);
         PendingAsk {
@@ -72,7 +73,7 @@ impl PendingAsk {
             order,
             time,
             abandoned_us: None,
-            grace_until_us: 0,
+            grace_until_us: if stays_open { u64::MAX } else { 0 },
             told: BTreeSet::new(),
             filed_us: None,
         }

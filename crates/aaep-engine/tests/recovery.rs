@@ -424,7 +424,9 @@ fn after_an_orderly_stop_a_subscriber_that_was_sent_everything_misses_nothing() 
             if number == 6 {
                 world.say("tool.invoked", tool(number));
                 world.pass_s(9);
-                both.iter().for_each(|it| assert_eq!(kinds(world.heard(it)), ["tool.invoked"]));
+                for it in &both {
+                    assert_eq!(kinds(world.heard(it)), ["tool.invoked"]);
+                }
             }
         }
     }

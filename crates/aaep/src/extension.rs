@@ -98,7 +98,8 @@ object! {
 }
 
 /// The fields that an agent may state itself. All others are reserved for the hub.
-pub const AGENT_FIELDS: &[&str] = &["max_timeout_seconds", "tool", "action_digest", "project"];
+pub const AGENT_FIELDS: &[&str] =
+    &["max_timeout_seconds", "stays_open", "asked_elsewhere", "tool", "action_digest", "project"];
 
 /// The fields that a hub adds when an event arrives, before the rules see it.
 pub const DOOR_FIELDS: &[&str] = &["publisher", "original"];
@@ -169,6 +170,11 @@ object! {
         optional deadline: Deadline;
         /// Of an agent's question: how long it may stay open at most, in seconds from when it was asked.
         optional max_timeout_seconds: u64 = between(1, DAY_S);
+        /// Of an agent's question: it can be answered until its time is over, also if nobody listens meanwhile.
+        optional stays_open: bool;
+        /// Of an agent's confirmation: the agent asks the person in a window of its own as well, which decides if
+        /// nobody answers here.
+        optional asked_elsewhere: bool;
         /// Of an agent's confirmation: the tool that is asked for.
         optional tool: ToolName;
         /// Of an agent's confirmation or tool: which tool with which arguments it is.
@@ -197,6 +203,8 @@ impl Delivery {
             held_back: None,
             deadline: None,
             max_timeout_seconds: None,
+            stays_open: None,
+            asked_elsewhere: None,
             tool: None,
             action_digest: None,
             project: None,

@@ -227,7 +227,9 @@ struct AskParts {
 }
 
 fn confirmation(it: &AwaitingConfirmation, event: &Event) -> AskParts {
-    let tool = Delivery::of(event).and_then(|it| it.tool).map(|it| it.as_str().to_owned());
+    let stated = Delivery::of(event);
+    let is_elsewhere = stated.as_ref().is_some_and(|it| it.asked_elsewhere == Some(true));
+    let tool = stated.and_then(|it| it.tool).map(|it| it.as_str().to_owned());
     let action = exact(&it.action);
     let consequence = exact(&it.consequence);
     let is_final = it.stakes().undo == StatedUndo::Impossible;
@@ -242,7 +244,7 @@ fn confirmation(it: &AwaitingConfirmation, event: &Event) -> AskParts {
     let arguments = it.extra_context.as_ref().and_then(|it| it.get(ARGUMENTS));
     let arguments = arguments.map(|it| own(&asks::arguments(&exact(&it.to_string()))));
     let arguments = arguments.unwrap_or_default();
-    let silence = asks::silence(it.default_decision);
+    let silence = asks::silence(it.default_decision, is_elsewhere);
     let answers = decisions(it.allowed_replies.as_deref());
     let how = match answers.as_slice() {
         [(choice, _)] => asks::only_answer(&choice.words),

@@ -67,9 +67,12 @@ pub(crate) fn arguments(arguments: &str) -> String {
     format!("Its arguments are {arguments}")
 }
 
-pub(crate) fn silence(default: Decision) -> &'static str {
+pub(crate) fn silence(default: Decision, is_asked_elsewhere: bool) -> &'static str {
     match default {
         Decision::Accept => "Without an answer it goes ahead.",
+        Decision::Reject if is_asked_elsewhere => {
+            "Without an answer here, nothing is decided: it asks in its own window too."
+        }
         Decision::Reject => "Without an answer it is refused.",
     }
 }

@@ -128,7 +128,7 @@ pub(super) fn question(
 ) -> Option<(Value, bool)> {
     let action = call.question(project).filter(|it| it.chars().count() <= MAX_QUESTION_CHARS)?;
     let digest = Some(call.digest()).filter(|it| !it.is_empty())?;
-    let extension = json!({
+    let mut extension = json!({
         "tool": call.tool_name().as_str(),
         "action_digest": digest,
         "max_timeout_seconds": MAX_TIMEOUT_SECONDS,
@@ -145,6 +145,8 @@ pub(super) fn question(
         if verdict.cannot_be_undone {
             fields["irreversible"] = true.into();
         }
+        // The editor asks as well, and silence here decides nothing.
+        extension["asked_elsewhere"] = true.into();
         return Some((voice.extended("awaiting.confirmation", fields, extension), true));
     }
     let choices = options.choices();

@@ -273,9 +273,16 @@ impl AcpBridge {
             !it.contains(&crate::risk::AgentAction::Unknown) && *it != call.actions()
         });
         if call.told_as.is_none() {
-            let grade = call.judge(setup.table, &folder).grade;
-            let how = if grade > RiskGrade::Reads { "Without asking you. " } else { "" };
-            tell_invoked(turn, at, &format!("{how}{words}"), json!({}), plan);
+            let verdict = call.judge(setup.table, &folder);
+            let is_change = verdict.grade > RiskGrade::Reads;
+            let how = if is_change { "Without asking you. " } else { "" };
+            let fields = if verdict.grade >= RiskGrade::Risky && !call.is_asked {
+                // Otherwise it can be left out as a small step when the turn ends at once.
+                json!({ "urgency": "critical" })
+            } else {
+                json!({})
+            };
+            tell_invoked(turn, at, &format!("{how}{words}"), fields, plan);
         } else if is_other {
             let event = turn.voice.progress(&format!("What ran is not what was allowed. {words}"));
             plan.events.push(event);

@@ -128,7 +128,16 @@ impl AgentDialect for ClaudeCode {
         Some("CLAUDE_PROJECT_DIR")
     }
 
+    fn without_window(&self) -> Option<(&'static str, &'static str)> {
+        // With -p, the answer "ask" is a no, and no further hook runs (2.1.328).
+        Some(("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"))
+    }
+
     fn answer(&self, decision: &GateDecision<'_>) -> HookAnswer {
-        claude_shape::answer(decision)
+        match decision {
+            // Only after the person accepted exactly this. Without a word, -p refuses it.
+            GateDecision::PassTool => claude_shape::before_tool("allow", "The person said yes."),
+            _ => claude_shape::answer(decision),
+        }
     }
 }

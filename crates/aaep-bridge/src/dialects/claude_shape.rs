@@ -141,6 +141,7 @@ pub(crate) fn answer(decision: &GateDecision<'_>) -> HookAnswer {
         GateDecision::PassTool => HookAnswer::default(),
         GateDecision::RefuseTool(why) => before_tool("deny", why),
         GateDecision::AskInWindow(why) => before_tool("ask", why),
+        GateDecision::AskLater(why) => before_tool("defer", why),
         GateDecision::Allow => permission(&json!({ "behavior": "allow" })),
         GateDecision::Deny(why) => permission(&json!({ "behavior": "deny", "message": why })),
         GateDecision::Answers(input) => {

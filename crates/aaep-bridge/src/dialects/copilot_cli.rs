@@ -118,7 +118,7 @@ impl AgentDialect for CopilotCli {
     fn answer(&self, decision: &GateDecision<'_>) -> HookAnswer {
         HookAnswer::printed(match decision {
             GateDecision::PassTool => json!({ "permissionDecision": "allow" }),
-            GateDecision::RefuseTool(why) => {
+            GateDecision::RefuseTool(why) | GateDecision::AskLater(why) => {
                 json!({ "permissionDecision": "deny", "permissionDecisionReason": why })
             }
             GateDecision::Allow => json!({ "behavior": "allow" }),

@@ -124,7 +124,7 @@ impl AgentDialect for QwenCode {
 
     fn answer(&self, decision: &GateDecision<'_>) -> HookAnswer {
         match decision {
-            GateDecision::RefuseTool(why) => HookAnswer::refused(why),
+            GateDecision::RefuseTool(why) | GateDecision::AskLater(why) => HookAnswer::refused(why),
             GateDecision::AskInWindow(_) => HookAnswer::default(),
             decision => claude_shape::answer(decision),
         }

@@ -205,8 +205,8 @@ impl CodexDaemon {
         known.note_status(&thread["status"]);
         let folder = text_of(thread, "cwd").to_owned();
         let mut moves = vec![ServerMove::Folder { session: id.to_owned(), folder }];
-        let turns = thread["turns"].as_array().into_iter().flatten();
-        let running = turns.filter(|it| it["status"] == "inProgress").last();
+        let mut turns = thread["turns"].as_array().into_iter().flatten();
+        let running = turns.rfind(|it| it["status"] == "inProgress");
         if let Some(turn) = running {
             moves.extend(self.open_turn(id, text_of(turn, "id")));
             for item in turn["items"].as_array().into_iter().flatten() {
@@ -429,7 +429,7 @@ impl CodexDaemon {
     fn hear_patch(&mut self, thread: &str, params: &Value) -> Vec<ServerMove> {
         let id = text_of(params, "itemId");
         let turn = self.heard(thread).and_then(|it| it.turn.as_ref());
-        if !turn.is_some_and(|it| it.items.get(id) == Some(&false)) {
+        if turn.is_none_or(|it| it.items.get(id) != Some(&false)) {
             return Vec::new();
         }
         let mut moves = self.asks.withdraw(thread, id);

@@ -1,4 +1,4 @@
-//! OpenCode, through its own server: a stream of events, and a request for each answer to a permission.
+//! `OpenCode`, through its own server: a stream of events, and a request for each answer to a permission.
 //!
 //! Its terminal and we are asked at the same time, and the first answer counts. After a reject the turn ends.
 
@@ -55,7 +55,7 @@ const QUIET: &[&str] = &[
     "worktree.",
 ];
 
-/// The server of OpenCode.
+/// The server of `OpenCode`.
 #[derive(Debug, Default)]
 pub(super) struct OpenCodeServer {
     sessions: BTreeMap<String, OpenSession>,
@@ -267,16 +267,15 @@ impl OpenCodeServer {
         let known = self.session(session).and_then(|it| it.calls.get(call?).cloned());
         let call = call.map_or_else(|| id.to_owned(), str::to_owned);
         let mut asked = json!({ "toolCallId": call });
-        let name = match &known {
-            Some((tool, _)) => tool.clone(),
-            None => {
-                // Its own part was not heard, so what it says of itself here is what is known.
-                let name = text_of(request, "permission");
-                asked["name"] = name.into();
-                asked["kind"] = opencode_tool::kind(name).into();
-                asked["rawInput"] = request["metadata"].clone();
-                shortened_to(name, 200)
-            }
+        let name = if let Some((tool, _)) = &known {
+            tool.clone()
+        } else {
+            // Its own part was not heard, so what it says of itself here is what is known.
+            let name = text_of(request, "permission");
+            asked["name"] = name.into();
+            asked["kind"] = opencode_tool::kind(name).into();
+            asked["rawInput"] = request["metadata"].clone();
+            shortened_to(name, 200)
         };
         let scope = opencode_tool::scope(request, Some(&name));
         let yes = scope.map_or_else(|| YES.to_owned(), |it| format!("once: {it}"));

@@ -1,4 +1,4 @@
-//! The tools of OpenCode, as calls of the Agent Client Protocol.
+//! The tools of `OpenCode`, as calls of the Agent Client Protocol.
 
 use serde_json::{Value, json};
 

@@ -56,7 +56,7 @@ impl HookHandler<'_> {
                 self.emit(event);
             }
             (Some(_), _) => self.tell_allowed_in_window(&request, &verdict, &tool.id, &key),
-            (None, true) => match self.dialect.gate().asker {
+            (None, true) => match self.asker() {
                 GateAsker::Agent => self.let_agent_ask(&verdict),
                 GateAsker::Bridge => self.ask_before(&request, &verdict, tool, &key),
             },
@@ -100,7 +100,7 @@ impl HookHandler<'_> {
         tool: &ToolUse,
         key: &str,
     ) {
-        let Some(question) = self.question(request, verdict) else {
+        let Some(mut question) = self.question(request, verdict) else {
             self.memory.pending.remove(key);
             self.memory.counts.not_run += 1;
             self.memory.note_refused(key);
@@ -114,11 +114,15 @@ impl HookHandler<'_> {
         let voice = self.voice();
         let invoked =
             runs.then(|| Box::new(accepted(&voice, request, verdict, &tool.id, self.project())));
+        let later = self.later(request, tool, &mut question);
         self.plan_ask(
             request,
             question,
-            AskedRequest::Tool { is_gate: true, invoked, not_run: None },
+            AskedRequest::Tool { is_gate: true, invoked, not_run: None, undecided: None },
         );
+        if let Some(ask) = &mut self.plan.ask {
+            ask.later = later;
+        }
         self.plan.answer = self.dialect.answer(&GateDecision::RefuseTool(NO_HUB));
         self.plan.answer_without_hub = Some(self.plan.answer.clone());
     }
@@ -144,7 +148,7 @@ impl HookHandler<'_> {
         if stages == AskStages::PermissionFirst && is_person_certain {
             self.memory.note_earlier(&request.digest, EarlierAnswer::InWindow);
         }
-        let Some(question) = self.question(&request, &verdict) else {
+        let Some(mut question) = self.question(&request, &verdict) else {
             let name = self.dialect.name();
             let words = format!(
                 "{name} asks for permission, and what it wants is too long to be told here. \
@@ -164,8 +168,21 @@ impl HookHandler<'_> {
             .then(|| Box::new(accepted(&voice, &request, &verdict, id, self.project())));
         let not_run = pending.as_ref().filter(|it| it.is_told);
         let not_run = not_run.map(|it| Box::new(not_run_event(&voice, it, "The answer was no.")));
-        self.plan_ask(&request, question, AskedRequest::Tool { is_gate: false, invoked, not_run });
-        if self.dialect.gate().silence_is_no {
+        let silence_is_no = self.dialect.gate().silence_is_no;
+        let undecided = (!silence_is_no).then(|| {
+            let name = self.dialect.name();
+            let words = format!("Nobody answered here, so {name} waits for you in its own window.");
+            Box::new(voice.waits(&words))
+        });
+        if !silence_is_no {
+            question["extensions"][aaep::extension::PREFIX]["asked_elsewhere"] = true.into();
+        }
+        self.plan_ask(
+            &request,
+            question,
+            AskedRequest::Tool { is_gate: false, invoked, not_run, undecided },
+        );
+        if silence_is_no {
             // Without a hub nobody is asked here, and the agent's own dialog stays.
             self.plan.answer_without_hub = Some(HookAnswer::default());
         }
@@ -184,6 +201,7 @@ impl HookHandler<'_> {
             questions: vec![PlannedQuestion { event, is_confirmation: true }],
             agent: self.call.agent,
             request: asked,
+            later: None,
         });
     }
 

@@ -40,6 +40,7 @@ impl HookHandler<'_> {
                 })
                 .collect(),
             agent: self.call.agent,
+            later: None,
             request: AskedRequest::Questions {
                 input: request.input.clone(),
                 texts: questions.iter().map(|it| it.text.clone()).collect(),

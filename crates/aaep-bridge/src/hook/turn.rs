@@ -7,6 +7,7 @@ use super::permission::{accepted, call_key, invoked};
 use crate::dialect::{AgentStep, ToolEnding, ToolUse};
 use crate::event::{count, shortened, shortened_to};
 use crate::memory::{PendingCall, TurnCounts, completed_event, not_run_event};
+use crate::risk::RiskGrade;
 use crate::tool_words::duration_words;
 use crate::tools::ToolRequest;
 
@@ -36,12 +37,22 @@ impl HookHandler<'_> {
 
     /// A turn that no person began.
     pub(super) fn continue_turn(&mut self) {
+        let name = self.call.message.turn.as_str();
+        if self.memory.turn.as_ref().is_some_and(|it| it.starts_with(name)) {
+            // It comes in the middle of the turn too, or after an end that waits for helpers.
+            self.plan.opening = Some(self.voice().started(&self.at_work()));
+            let words = "Goes on, because a helper in the background is done.";
+            self.emit(self.voice().progress(words));
+            return;
+        }
         let name = self.dialect.name();
         self.begin_with(&format!("{name} goes on, because a helper in the background is done."));
     }
 
     fn begin_with(&mut self, words: &str) {
-        if self.memory.turn.is_some() {
+        if self.memory.waits_for_helpers {
+            self.complete_turn();
+        } else if self.memory.turn.is_some() {
             self.abandon("It was interrupted by a new prompt.");
         }
         let turn = self.turn_name();
@@ -147,7 +158,13 @@ impl HookHandler<'_> {
             }
             other => {
                 let words = self.how_it_ran(other.as_ref(), &request);
-                self.emit(invoked(&voice, &request, &tool.id, &words, None));
+                let mut event = invoked(&voice, &request, &tool.id, &words, None);
+                let is_unasked = !other.as_ref().is_some_and(|it| it.is_asked);
+                if is_unasked && verdict.grade >= RiskGrade::Risky {
+                    // Otherwise it can be left out as a small step when the turn ends at once.
+                    event["urgency"] = "critical".into();
+                }
+                self.emit(event);
             }
         }
         let mut fields = json!({ "tool": request.name.as_str() });
@@ -287,8 +304,15 @@ impl HookHandler<'_> {
             let words =
                 format!("Goes on in the background with {}.", count(running as u64, "task"));
             self.emit(voice.progress(&words));
+            self.memory.waits_for_helpers = true;
             return;
         }
+        self.complete_turn();
+    }
+
+    /// Tells that the turn is done.
+    fn complete_turn(&mut self) {
+        let voice = self.voice();
         self.withdraw_all();
         self.tell_without_end();
         let took_ms = self.setup.now_ms.saturating_sub(self.memory.turn_began_ms).max(0);
@@ -319,7 +343,7 @@ impl HookHandler<'_> {
 
     /// The agent was closed. If a turn was going on, nobody tells its end otherwise.
     pub(super) fn close(&mut self) {
-        if self.memory.turn.is_some() {
+        if self.memory.turn.is_some() && !self.memory.has_left_open(self.setup.now_ms) {
             self.abandon("It was closed in the middle of its work.");
             self.plan.opening = None;
         }

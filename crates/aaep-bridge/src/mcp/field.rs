@@ -257,10 +257,10 @@ fn choices_in(schema: &Value) -> Option<Vec<(String, String)>> {
     let titled = schema.get("oneOf").or_else(|| schema.get("anyOf"));
     let Some(listed) = titled.or_else(|| schema.get("enum")) else { return Some(Vec::new()) };
     let listed = listed.as_array()?;
-    let titles = schema["enumNames"].as_array();
+    let legacy = schema["enumNames"].as_array();
     let read = |(at, choice): (usize, &Value)| {
         let value = choice.as_str().or(choice["const"].as_str())?;
-        let title = choice["title"].as_str().or_else(|| titles?.get(at)?.as_str());
+        let title = choice["title"].as_str().or_else(|| legacy?.get(at)?.as_str());
         Some((value.to_owned(), title.unwrap_or(value).trim().to_owned()))
     };
     let mut choices: Vec<(String, String)> =

@@ -15,6 +15,16 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
+/// The flag that says for how many hours a question can be answered.
+const LATER: &str = " --answer-later ";
+
+/// The hours that a command of ours has after that flag.
+pub(super) fn later_hours_of(command: &str) -> Option<u8> {
+    let (_, rest) = command.split_once(LATER)?;
+    let digits = rest.find(|it: char| !it.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+    digits.parse().ok()
+}
+
 /// The command for one hook.
 pub(super) fn of_hook(ours: &OurHooks<'_>, point: HookPoint) -> String {
     let plain = plain(ours, point);
@@ -40,6 +50,10 @@ fn plain(ours: &OurHooks<'_>, point: HookPoint) -> String {
     let policy = ours.policy.name();
     let mut command =
         format!("{} hook {} --policy {policy}", shell_word(ours.program), ours.agent.id());
+    if let Some(hours) = ours.later_hours {
+        command.push_str(LATER);
+        command.push_str(&hours.to_string());
+    }
     if ours.agent.dialect().settings().names_event {
         command.push_str(" --event ");
         command.push_str(point.event);

@@ -74,6 +74,11 @@ pub(super) fn commands(agent: BridgedAgent, text: &str) -> Vec<(String, String)>
         .collect()
 }
 
+/// The settings as a value.
+pub(super) fn value(text: &str) -> Option<Value> {
+    CstRootNode::parse(text, &options(true)).ok()?.to_serde_value()
+}
+
 pub(super) fn mean_the_same(one: &str, other: &str) -> bool {
     let read = |text: &str| {
         let mut value = CstRootNode::parse(text, &options(true)).ok()?.to_serde_value()?;
@@ -167,7 +172,7 @@ mod tests {
     const AGENT: BridgedAgent = BridgedAgent::ClaudeCode;
 
     fn hooks(program: &str) -> OurHooks<'_> {
-        OurHooks { agent: AGENT, program, policy: AskPolicy::AskWhenRisky }
+        OurHooks { agent: AGENT, program, policy: AskPolicy::AskWhenRisky, later_hours: None }
     }
 
     #[test]

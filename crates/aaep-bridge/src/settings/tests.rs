@@ -9,7 +9,7 @@ use crate::policy::AskPolicy;
 const PROGRAM: &str = "/home/ada lovelace/it's/aaep";
 
 fn hooks(agent: BridgedAgent, policy: AskPolicy) -> OurHooks<'static> {
-    OurHooks { agent, program: PROGRAM, policy }
+    OurHooks { agent, program: PROGRAM, policy, later_hours: None }
 }
 
 fn files() -> impl Iterator<Item = BridgedAgent> {

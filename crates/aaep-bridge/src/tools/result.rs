@@ -35,7 +35,12 @@ impl ToolRequest {
                     _ => None,
                 });
                 changed.extend(files.map(|it| within(it, project).to_owned()));
-                format!("{} is done.", tool_name_in_words(self.name.as_str()))
+                let name = tool_name_in_words(self.name.as_str());
+                if details["isAsync"].as_bool() == Some(true) {
+                    format!("{name} goes on in the background.")
+                } else {
+                    format!("{name} is done.")
+                }
             }
         };
         (words, changed)

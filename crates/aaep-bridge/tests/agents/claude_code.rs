@@ -358,6 +358,48 @@ fn helpers_in_the_background_keep_the_turn_open() {
 }
 
 #[test]
+fn a_helper_that_is_done_interrupts_nothing() {
+    let mut session = ClaudeCode::new(AskPolicy::Tell);
+    session.prompt();
+    let helper = json!({ "tool_name": "Agent", "tool_use_id": "toolu_7",
+        "tool_input": { "subagent_type": "Explore", "prompt": "Count." } });
+    session.hook("PreToolUse", helper.clone());
+    let mut begun = helper;
+    begun["tool_response"] = json!({ "isAsync": true, "status": "async_launched" });
+    session.hook("PostToolUse", begun);
+    // In the middle of the turn, and under its id.
+    let done = json!({ "prompt": "<task-notification>x" });
+    session.hook("UserPromptSubmit", done.clone());
+    session.hook("Stop", json!({ "last_assistant_message": "I wait.", "background_tasks": [{}] }));
+    // The message itself comes after the end of it.
+    session.hook(
+        "MessageDisplay",
+        json!({ "message_id": "m1", "index": 0, "final": true, "delta": "I wait." }),
+    );
+    session.hook("UserPromptSubmit", done);
+    session.stop("All done.");
+    let words = session.words();
+    assert_eq!(words.iter().filter(|it| it.ends_with("I wait.")).count(), 1, "{words:?}");
+    assert!(!words.iter().any(|it| it.contains("cancelled")), "{words:?}");
+    assert_eq!(words.iter().filter(|it| it.starts_with("session.started")).count(), 1, "{words:?}");
+    assert!(
+        words.contains(&"tool.completed: Agent goes on in the background.".to_owned()),
+        "{words:?}"
+    );
+    assert!(words.iter().any(|it| it.starts_with("session.completed")), "{words:?}");
+    // A prompt of the person, while helpers go on, ends what was done.
+    let mut other = ClaudeCode::new(AskPolicy::Tell);
+    other.prompt();
+    other.hook("Stop", json!({ "last_assistant_message": "I wait.", "background_tasks": [{}] }));
+    other.hook("UserPromptSubmit", json!({ "prompt_id": "p-2", "prompt": "And now?" }));
+    let words = other.words();
+    assert!(words.iter().any(|it| it.starts_with("session.completed")), "{words:?}");
+    assert!(!words.iter().any(|it| it.contains("cancelled")), "{words:?}");
+    assert_sound(&session.told);
+    assert_sound(&other.told);
+}
+
+#[test]
 fn strange_payloads_are_refused_and_never_end_the_bridge() {
     for text in [
         "",

@@ -15,9 +15,12 @@ pub(crate) struct Session {
     table: RiskTable,
     policy: AskPolicy,
     pub(crate) project: Option<String>,
-    now_ms: i64,
+    pub(crate) now_ms: i64,
     pub(crate) told: Vec<Value>,
     pub(crate) withdrawn: Vec<String>,
+    pub(crate) machine: Option<String>,
+    pub(crate) has_window: bool,
+    pub(crate) later_hours: Option<u8>,
 }
 
 impl Session {
@@ -29,6 +32,9 @@ impl Session {
             policy,
             project: Some("/home/ada/work/shop".to_owned()),
             now_ms: 1_793_600_000_000,
+            machine: None,
+            has_window: true,
+            later_hours: None,
             told: Vec::new(),
             withdrawn: Vec::new(),
         }
@@ -42,6 +48,9 @@ impl Session {
             policy: self.policy,
             project: self.project.as_deref(),
             now_ms: self.now_ms,
+            machine: self.machine.as_deref(),
+            has_window: self.has_window,
+            later_hours: self.later_hours,
         };
         let call =
             HookCall::read(self.agent, event, payload.to_string().as_bytes()).expect("a hook");

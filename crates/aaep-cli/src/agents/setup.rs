@@ -16,6 +16,21 @@ enum HookStore {
     Folder(ProgramFolder),
 }
 
+/// What the person chose for an agent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OurChoice {
+    /// When they want to be asked.
+    pub(super) policy: AskPolicy,
+    /// For how many hours they can answer after the agent ended at a question.
+    pub(super) later_hours: Option<u8>,
+}
+
+impl OurChoice {
+    fn of(policy: AskPolicy) -> Self {
+        OurChoice { policy, later_hours: None }
+    }
+}
+
 /// The setup of one agent.
 pub(super) struct AgentSetup {
     agent: BridgedAgent,
@@ -51,8 +66,32 @@ impl AgentSetup {
         }
     }
 
-    fn hooks(&self, policy: AskPolicy) -> OurHooks<'_> {
-        OurHooks { agent: self.agent, program: &self.program, policy }
+    fn hooks(&self, choice: OurChoice) -> OurHooks<'_> {
+        let OurChoice { policy, later_hours } = choice;
+        OurHooks { agent: self.agent, program: &self.program, policy, later_hours }
+    }
+
+    /// Whether our hooks are to the letter as we write them.
+    pub(super) fn is_untouched(&self) -> Result<bool, CommandFailure> {
+        match &self.store {
+            HookStore::File(file) => {
+                let text = file.read()?.unwrap_or_default();
+                Ok(settings::are_untouched(self.agent, &text, &self.program))
+            }
+            // Programs are compared to the letter already.
+            HookStore::Folder(_) => Ok(true),
+        }
+    }
+
+    /// For how many hours a question can be answered after the agent ended at it.
+    pub(super) fn later_hours(&self) -> Result<Option<u8>, CommandFailure> {
+        let HookStore::File(file) = &self.store else { return Ok(None) };
+        Ok(settings::later_hours(self.agent, &file.read()?.unwrap_or_default()))
+    }
+
+    /// The agent's own folder.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// How far it is set up.
@@ -64,8 +103,9 @@ impl AgentSetup {
             }
             HookStore::Folder(folder) => {
                 let mut policies = AskPolicy::NAMES.iter().map(|(_, policy)| *policy);
-                let complete = policies.find(|it| folder.has_all(&self.hooks(*it).programs()));
-                let is_there = || folder.has_any(&self.hooks(AskPolicy::default()).programs());
+                let programs = |policy| self.hooks(OurChoice::of(policy)).programs();
+                let complete = policies.find(|it| folder.has_all(&programs(*it)));
+                let is_there = || folder.has_any(&programs(AskPolicy::default()));
                 Ok(match complete {
                     Some(policy) => SetupState::Complete(policy),
                     None if is_there() => SetupState::Different,
@@ -76,15 +116,15 @@ impl AgentSetup {
     }
 
     /// What its settings would be.
-    pub(super) fn added(&self, policy: AskPolicy) -> Result<String, CommandFailure> {
+    pub(super) fn added(&self, choice: OurChoice) -> Result<String, CommandFailure> {
         match &self.store {
             HookStore::File(file) => {
                 let before = file.read()?.unwrap_or_default();
-                let after = self.hooks(policy).added_to(&before);
+                let after = self.hooks(choice).added_to(&before);
                 after.map_err(|fault| self.left_alone(fault))
             }
             HookStore::Folder(folder) => {
-                let texts = self.hooks(policy).programs().into_iter();
+                let texts = self.hooks(choice).programs().into_iter();
                 let shown = texts
                     .map(|(name, text)| format!("{}:\n{text}", name_of(&folder.path().join(name))));
                 Ok(shown.collect::<Vec<_>>().join("\n"))
@@ -93,17 +133,17 @@ impl AgentSetup {
     }
 
     /// Adds our hooks, and returns the copy of the settings as they were.
-    pub(super) fn add(&self, policy: AskPolicy) -> Result<Option<PathBuf>, CommandFailure> {
+    pub(super) fn add(&self, choice: OurChoice) -> Result<Option<PathBuf>, CommandFailure> {
         if cfg!(windows) && self.agent != BridgedAgent::ClaudeCode {
             return Err(bridging::not_on_windows(self.agent).into());
         }
         match &self.store {
             HookStore::File(file) => {
                 let before = file.read()?.unwrap_or_default();
-                file.replace(&before, &self.added(policy)?)
+                file.replace(&before, &self.added(choice)?)
             }
             HookStore::Folder(folder) => {
-                folder.write(&self.hooks(policy).programs())?;
+                folder.write(&self.hooks(choice).programs())?;
                 Ok(None)
             }
         }
@@ -134,7 +174,7 @@ impl AgentSetup {
                 Ok(true)
             }
             HookStore::Folder(folder) => {
-                folder.delete(&self.hooks(AskPolicy::default()).programs())
+                folder.delete(&self.hooks(OurChoice::default()).programs())
             }
         }
     }

@@ -120,12 +120,28 @@ pub(super) fn wait(
     client: &HubClient,
     question: &PreparedAsk,
 ) -> Result<ReportedOutcome, CommandFailure> {
+    loop {
+        if let Some(outcome) = wait_for(client, question, Duration::MAX)? {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// Does the same, but no longer than this while the ask is open. `None` if it still is.
+pub(super) fn wait_for(
+    client: &HubClient,
+    question: &PreparedAsk,
+    longest: Duration,
+) -> Result<Option<ReportedOutcome>, CommandFailure> {
+    let began = Instant::now();
     let mut patience = HubPatience::new(Instant::now(), question);
     // Send the ask itself the first time, and again whenever the hub may have lost it.
     let mut must_ask = true;
     loop {
-        match turn(client, question, must_ask, patience.left(Instant::now())) {
-            Ok(PollResult::Settled(outcome)) => return Ok(outcome),
+        let rest = longest.saturating_sub(began.elapsed());
+        match turn(client, question, must_ask, patience.left(Instant::now()), rest) {
+            Ok(PollResult::Settled(outcome)) => return Ok(Some(outcome)),
+            Ok(PollResult::Open { .. }) if began.elapsed() >= longest => return Ok(None),
             Ok(PollResult::Open { left }) => {
                 patience.note_open(Instant::now(), left);
                 must_ask = false;
@@ -254,12 +270,13 @@ impl PollTrouble {
     }
 }
 
-/// Sends one request, which takes no longer than the time left.
+/// Sends one request, which takes no longer than the time left. The hub holds it no longer than the rest.
 fn turn(
     client: &HubClient,
     question: &PreparedAsk,
     must_ask: bool,
     left: Duration,
+    rest: Duration,
 ) -> Result<PollResult, PollTrouble> {
     let token = &question.reply_token;
     let body = question.event.to_string();
@@ -270,7 +287,7 @@ fn turn(
             Some(("application/json", body.as_bytes())),
         )
     } else {
-        let held = left.saturating_sub(MARGIN).as_secs().clamp(1, WAIT_SECONDS);
+        let held = left.saturating_sub(MARGIN).min(rest).as_secs().clamp(1, WAIT_SECONDS);
         ("GET", format!("/aaep/v1/asks/{token}?wait_seconds={held}"), None)
     };
     let timeout = (Duration::from_secs(WAIT_SECONDS) + SLACK).min(left);

@@ -26,8 +26,11 @@ pub(crate) fn block(number: Option<u16>, waiting: &AttentionEntry) -> Vec<String
             lines.extend(tool.map(|it| asks::tool(&exact(it.as_str()))));
             let arguments = asked.extra_context.as_ref().and_then(|it| it.get("arguments"));
             lines.extend(arguments.map(|it| asks::arguments(&exact(&it.to_string()))));
+            let stated = Delivery::of(&waiting.event);
+            let is_elsewhere = stated.is_some_and(|it| it.asked_elsewhere == Some(true));
             match asked.default_decision {
                 Decision::Accept => asks::AGENT_DOES_IT,
+                Decision::Reject if is_elsewhere => asks::OWN_WINDOW_DECIDES,
                 Decision::Reject => asks::NO,
             }
             .to_owned()

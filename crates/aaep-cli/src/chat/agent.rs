@@ -19,7 +19,7 @@ use crate::acp::proxy::{AcpProxy, ProxySetup};
 use crate::agent::fresh_id;
 use crate::console::CommandFailure;
 use crate::english::chatting;
-use crate::hook::risk_table;
+use crate::hook::{machine_name, risk_table};
 use crate::hubs::HubFlags;
 use crate::proxied::{child, hub, queue};
 
@@ -76,7 +76,7 @@ pub(super) fn start(
         return Err((chatting::NO_INPUT, chatting::START_AGAIN).into());
     };
     let (front, news) = front::front();
-    let bridge = AcpBridge::new(name, false, &run).in_chat();
+    let bridge = AcpBridge::new(name, false, &run).in_chat().on_machine(machine_name(hub));
     let setup = ProxySetup { table, policy };
     let proxy = Arc::new(AcpProxy::new(bridge, setup, input, Box::new(front)));
     let told = hub::start(Arc::clone(&proxy) as Arc<dyn hub::HubSide>, client);

@@ -110,13 +110,12 @@ impl ChatRoom {
                 self.notice(chatting::HUB_IS_THERE);
             }
             // Without a hub, nothing is missing here.
-            ProxyNote::HubIsAway(_) if self.hub == HubPresence::NotYet => {}
+            ProxyNote::HubIsAway(_) | ProxyNote::HubIsBack if self.hub == HubPresence::NotYet => {}
             ProxyNote::HubIsAway(_) => {
                 self.hub = HubPresence::Away;
                 self.notice(chatting::HUB_IS_AWAY);
                 self.refuse_unanswerable();
             }
-            ProxyNote::HubIsBack if self.hub == HubPresence::NotYet => {}
             ProxyNote::HubIsBack => {
                 self.hub = HubPresence::There;
                 self.notice(chatting::HUB_IS_BACK);

@@ -347,12 +347,11 @@ impl ChatRoom {
 
     /// Refuses a permission request by an option that refuses, or by ending the turn.
     pub(super) fn refuse_menu(&mut self, menu: aaep_bridge::ProxyAskNumber, refusals: &[String]) {
-        match refusals {
-            [only] => self.agent.write(ToAgent::Choose(menu, only.clone())),
-            _ => {
-                let step = self.client.cancel();
-                self.take(step);
-            }
+        if let [only] = refusals {
+            self.agent.write(ToAgent::Choose(menu, only.clone()));
+        } else {
+            let step = self.client.cancel();
+            self.take(step);
         }
     }
 

@@ -77,6 +77,8 @@ pub(crate) fn danger(stakes: ActionStakes) -> String {
 /// What happens without an answer; each is used within a sentence.
 pub(crate) const AGENT_DOES_IT: &str = "the agent does it";
 pub(crate) const NO: &str = "no";
+pub(crate) const OWN_WINDOW_DECIDES: &str =
+    "nothing is decided here, because the agent asks in its own window too";
 pub(crate) const AGENT_GOES_ON: &str = "the agent goes on without one";
 
 pub(crate) fn agent_assumes(answer: &str) -> String {

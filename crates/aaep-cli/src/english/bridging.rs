@@ -134,6 +134,23 @@ pub(crate) fn set_up_in(agent: BridgedAgent, file: &str, policy: AskPolicy) -> S
     line.trim_end().to_owned()
 }
 
+pub(crate) fn cannot_ask_later(agent: BridgedAgent) -> (String, &'static str) {
+    (
+        format!("{} cannot end at a question and go on later", agent.name()),
+        "Leave out --answer-later. It is for Claude Code.",
+    )
+}
+
+/// That claude -p does not wait.
+pub(crate) fn asks_later(agent: BridgedAgent, hours: u8) -> String {
+    let hours = crate::console::count(u64::from(hours), "hour");
+    format!(
+        "Started with -p, {} ends at a question that you do not answer within a minute. You can answer for {hours}, \
+         and then let it go on with: claude -p --resume, and the id that you heard.",
+        agent.name()
+    )
+}
+
 pub(crate) fn earlier_settings_kept(file: &str) -> String {
     format!("The earlier settings are kept in {file}.")
 }

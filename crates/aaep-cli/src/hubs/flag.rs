@@ -101,6 +101,11 @@ impl HubFlags {
         client(&address, self.first_token().or(own.as_deref()))
     }
 
+    /// Whether an agent shows a token to the hub.
+    pub(crate) fn has_token(&self) -> bool {
+        self.first_token().is_some()
+    }
+
     fn first_token(&self) -> Option<&str> {
         self.token()?.split(',').next().map(str::trim).filter(|it| !it.is_empty())
     }

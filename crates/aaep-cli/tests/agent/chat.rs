@@ -16,7 +16,7 @@ use crate::support::{Hub, aaep};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that writes down every line it reads, and does what the prompt says.
-const AGENT: &str = r##"
+const AGENT: &str = r#"
 import json, sys
 log = open(sys.argv[1], "ab", buffering=0)
 out = sys.stdout.buffer
@@ -104,7 +104,7 @@ for line in sys.stdin.buffer:
     elif "method" not in message and message.get("id") in (0, 1, "x", "f"):
         text("The folder is gone. ")
         say({"jsonrpc": "2.0", "id": prompt, "result": {"stopReason": "end_turn"}})
-"##;
+"#;
 
 /// A chat, with a person who types and reads lines.
 struct Chat {

@@ -1,6 +1,9 @@
 //! `aaep hook` and `aaep agents`, as agents and a person use them, with a real hub.
 
 #[cfg(unix)]
+#[path = "hook/doctor.rs"]
+mod doctor;
+#[cfg(unix)]
 #[path = "hook/others.rs"]
 mod others;
 
@@ -18,11 +21,14 @@ use crate::support::{Hub, Person, aaep, err, out};
 struct ClaudeCode<'h> {
     hub: Option<&'h Hub>,
     home: TempDir,
+    /// Whether it was started with `-p`.
+    is_without_window: bool,
 }
 
 impl<'h> ClaudeCode<'h> {
     fn new(hub: Option<&'h Hub>) -> Self {
-        ClaudeCode { hub, home: tempfile::tempdir().expect("a folder") }
+        let home = tempfile::tempdir().expect("a folder");
+        ClaudeCode { hub, home, is_without_window: false }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -30,6 +36,7 @@ impl<'h> ClaudeCode<'h> {
         for name in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
             command.env(name, self.home.path());
         }
+        command.env_remove("CLAUDE_CODE_ENTRYPOINT");
         command.env_remove("CLAUDE_CONFIG_DIR").env("CLAUDE_PROJECT_DIR", "/home/ada/work/shop");
         command
     }
@@ -37,6 +44,9 @@ impl<'h> ClaudeCode<'h> {
     /// Starts a hook with what Claude Code writes to its standard input.
     fn start(&self, event: &str, fields: &Value) -> Child {
         let mut command = self.command(&["hook", "claude-code"]);
+        if self.is_without_window {
+            command.env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+        }
         if self.hub.is_none() {
             // Nothing listens there.
             command.env("AAEP_HUB", "http://127.0.0.1:9");
@@ -113,6 +123,25 @@ fn a_risky_tool_is_asked_and_runs_only_when_the_person_accepts() {
     assert_eq!(person.hears("output.streaming")["chunk"], "It is gone.");
     let end = person.hears("session.completed");
     assert!(end["summary_normal"].as_str().expect("words").ends_with("1 tool used."), "{end}");
+}
+
+#[test]
+fn without_a_window_the_hook_before_the_tool_asks() {
+    for (word, told) in [("accept", "allow"), ("reject", "deny")] {
+        let hub = Hub::start();
+        let person = hub.person();
+        let mut claude = ClaudeCode::new(Some(&hub));
+        claude.is_without_window = true;
+        claude.hook("UserPromptSubmit", &json!({ "prompt": "Tidy up." }));
+        let asked = claude.start("PreToolUse", &remove_build());
+        let question = person.hears("awaiting.confirmation");
+        assert!(person.decides(&question, word));
+        assert_eq!(decision(&printed(asked)), told);
+    }
+    let mut alone = ClaudeCode::new(None);
+    alone.is_without_window = true;
+    alone.hook("UserPromptSubmit", &json!({ "prompt": "Tidy up." }));
+    assert_eq!(decision(&alone.hook("PreToolUse", &remove_build())), "deny", "there is no hub");
 }
 
 #[test]

@@ -304,7 +304,8 @@ impl Engine {
         let seen_unix_us = event_unix_us.map_or(asked_unix_us, |it| it.max(asked_unix_us));
         ask.time.restore(now, seen_unix_us, time.unwrap_or(&over));
         ask.told = self.able_to_answer(ask.is_confirmation(), ask.principal, &ask.tags).collect();
-        ask.grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
+        let grace_until_us = now.monotonic_us.saturating_add(self.config.resume_grace_us);
+        ask.grace_until_us = ask.grace_until_us.max(grace_until_us);
         self.open_ask(token, ask);
         self.store_time(now, token, out);
         if is_over {

@@ -76,7 +76,8 @@ pub async fn websocket_over(
     silence_timeout: Duration,
 ) -> Result<Link, DialError> {
     let cut = |error: CallError| DialError::Cut(error.to_string());
-    let address = HttpAddress::parse("http://localhost").expect("a constant of the right form");
+    let address = HttpAddress::parse("http://localhost")
+        .map_err(|error| DialError::Cut(error.to_string()))?;
     let options = CallOptions { answer_timeout, ..CallOptions::default() };
     let caller = HttpCaller::new(&address, options).map_err(cut)?;
     let key = generate_key();

@@ -131,7 +131,7 @@ fn diff(change: &Value) -> Value {
             let lines = || text.lines().filter(|it| !is_heading(it));
             let with = |sign: char| {
                 let found = lines().filter_map(|it| it.strip_prefix(sign));
-                found.map(|it| format!("{it}\n")).collect::<String>()
+                found.flat_map(|it| [it, "\n"]).collect::<String>()
             };
             (with('-').into(), with('+').into())
         }

@@ -32,6 +32,12 @@ pub(super) fn check(event: &Event) -> Result<(), Refusal> {
         }
         _ => {}
     }
+    if said.stays_open.is_some() && timeout.is_none() {
+        return misuse("State stays_open on a question only.");
+    }
+    if said.asked_elsewhere.is_some() && !is_confirmation {
+        return misuse("State asked_elsewhere on agent.awaiting.confirmation only.");
+    }
     if said.tool.is_some() && !is_confirmation {
         return misuse("State tool on agent.awaiting.confirmation only.");
     }
