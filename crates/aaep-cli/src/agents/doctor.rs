@@ -142,7 +142,7 @@ fn hub_findings(hub: &HubFlags) -> Vec<Finding> {
 
 fn get(client: &HubClient, path: &str) -> Option<String> {
     let request = HubRequest { method: "GET", path, body: None, timeout: HUB_TIMEOUT };
-    let answer = client.send(&request).ok().filter(|it| it.is_success())?;
+    let answer = client.send(&request).ok().filter(super::super::http::HubAnswer::is_success)?;
     Some(String::from_utf8_lossy(&answer.body).into_owned())
 }
 

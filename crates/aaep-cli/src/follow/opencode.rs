@@ -84,7 +84,9 @@ fn stay(run: &Arc<FollowRun>, client: &HubClient, origin: &str) -> Result<(), St
 
 /// Hears what began before the connection: sessions at work, and dialogs that are open.
 fn hear_what_is_open(run: &FollowRun, client: &HubClient) {
-    let ask = |path: &str| client.send(&get(path)).ok().filter(|it| it.is_success())?.json();
+    let ask = |path: &str| {
+        client.send(&get(path)).ok().filter(super::super::http::HubAnswer::is_success)?.json()
+    };
     let tell = |kind: &str, properties: &Value| {
         run.hear(&json!({ "type": kind, "properties": properties }));
     };

@@ -201,8 +201,12 @@ impl McpProxy {
     }
 
     fn enqueue(&self, plan: &mut McpPlan) {
-        plan.withdrawn.iter().for_each(|number| self.queue.withdraw(*number));
-        std::mem::take(&mut plan.events).into_iter().for_each(|it| self.queue.tell(it));
+        for number in &plan.withdrawn {
+            self.queue.withdraw(*number);
+        }
+        for event in std::mem::take(&mut plan.events) {
+            self.queue.tell(event);
+        }
     }
 
     fn run(&self, decide: impl FnOnce(&mut McpBridge, &McpSetup<'_>) -> McpPlan) {

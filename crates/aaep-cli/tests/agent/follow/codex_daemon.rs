@@ -85,8 +85,8 @@ impl WaitingDaemon {
         (&self.daemon().stream).write_all(&bytes).expect("it reads");
     }
 
-    fn notice(&self, method: &str, params: Value) {
-        self.says(&json!({ "method": method, "params": params, "emittedAtMs": 1 }));
+    fn notice(&self, method: &str, params: impl Into<Value>) {
+        self.says(&json!({ "method": method, "params": params.into(), "emittedAtMs": 1 }));
     }
 
     /// Lets the client hear a thread.

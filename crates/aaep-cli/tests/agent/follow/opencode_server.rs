@@ -24,8 +24,8 @@ impl PlayedServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let stream = Arc::new(Mutex::new(None));
-        let (hear, heard) = mpsc::channel();
-        let (post, posts) = mpsc::channel();
+        let (signal, heard) = mpsc::channel();
+        let (deliver, posts) = mpsc::channel();
         let own = Arc::clone(&stream);
         thread::spawn(move || {
             let mut kept = Vec::new();
@@ -33,7 +33,7 @@ impl PlayedServer {
                 if number < hanging {
                     kept.push(connection);
                 } else {
-                    serve(connection, &own, &hear, &post);
+                    serve(connection, &own, &signal, &deliver);
                 }
             }
         });
@@ -112,8 +112,8 @@ impl PlayedServer {
 fn serve(
     mut connection: TcpStream,
     stream: &Mutex<Option<TcpStream>>,
-    hear: &Sender<()>,
-    post: &Sender<(String, Value)>,
+    signal: &Sender<()>,
+    deliver: &Sender<(String, Value)>,
 ) {
     let mut reader = BufReader::new(connection.try_clone().expect("a handle"));
     let mut line = String::new();
@@ -141,7 +141,7 @@ fn serve(
         let mut current = stream.lock().expect("a lock");
         if current.is_none() {
             *current = Some(connection);
-            let _ = hear.send(());
+            let _ = signal.send(());
         }
         return;
     }
@@ -149,7 +149,7 @@ fn serve(
     reader.read_exact(&mut body).expect("a body");
     let answer = match (method.as_str(), path.as_str()) {
         ("POST", _) => {
-            let _ = post.send((path, serde_json::from_slice(&body).expect("JSON")));
+            let _ = deliver.send((path, serde_json::from_slice(&body).expect("JSON")));
             "true"
         }
         (_, "/session/status") => "{}",
