@@ -1,8 +1,8 @@
 //! A chat of our own in the place of the editor: menus, and the editor's side of the protocol.
 
 use aaep_bridge::acp::{
-    AcpClient, AcpClientNews, AcpClientStep, AcpFormAnswer, AcpForward, AcpMenu, AcpMenuEnding,
-    AcpOpening, AcpPlan,
+    AcpBridge, AcpClient, AcpClientNews, AcpClientStep, AcpFormAnswer, AcpForward, AcpMenu,
+    AcpMenuEnding, AcpOpening, AcpPlan,
 };
 use aaep_bridge::{AskAnswer, AskPolicy};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::wire::{Wire, permission, plain_options, removal};
 
 /// A chat with a turn that has begun.
 fn chat(policy: AskPolicy) -> Wire {
-    Wire::begun_with(policy, |bridge| bridge.in_chat())
+    Wire::begun_with(policy, AcpBridge::in_chat)
 }
 
 fn menu_of(plan: &AcpPlan) -> AcpMenu {
