@@ -87,7 +87,7 @@ pub(crate) fn run(options: &AcpOptions) -> Result<ExitCode, CommandFailure> {
     });
     let status = child::wait(&mut agent, || proxy.close_agent(), &signals);
     proxy.lines.drain(&drained);
-    proxy.end(&child::end_words("The agent", status));
+    proxy.end(&child::end_words("agent", status));
     proxy.queue.close();
     if told.recv_timeout(queue::CLOSE_TIMEOUT).is_err() {
         console::say("The hub did not take in time what was left to tell.");

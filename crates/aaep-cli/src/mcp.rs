@@ -110,7 +110,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<ExitCode, CommandFailure> {
     });
     let status = child::wait(&mut server, || proxy.close_server(), &signals);
     proxy.lines.drain(&drained);
-    finish(&proxy, &child::end_words("The server", status), &told);
+    finish(&proxy, &child::end_words("server", status), &told);
     Ok(child::exit_code(status))
 }
 

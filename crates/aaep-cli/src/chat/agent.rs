@@ -122,7 +122,7 @@ fn run_until_end(
     });
     let status = child::wait(&mut agent, || proxy.close_agent(), stopped);
     proxy.lines.drain(&drained);
-    proxy.end(&child::end_words("The agent", status));
+    proxy.end(&child::end_words("agent", status));
     AgentEnd(status)
 }
 

@@ -74,8 +74,8 @@ pub(crate) fn wait(
     }
 }
 
-/// How the program ended, for people. `who` begins the sentence.
-pub(crate) fn end_words(who: &str, status: Option<ExitStatus>) -> String {
+/// How the program ended, for people.
+pub(crate) fn end_words(what: &str, status: Option<ExitStatus>) -> String {
     let ended = match status {
         Some(status) if status.success() => "was closed in the middle of its work".to_owned(),
         Some(status) => match status.code() {
@@ -84,7 +84,7 @@ pub(crate) fn end_words(who: &str, status: Option<ExitStatus>) -> String {
         },
         None => "ended in the middle of its work".to_owned(),
     };
-    format!("{who} {ended}.")
+    format!("The {what} {ended}.")
 }
 
 /// The exit code of the program, as a shell says it.
