@@ -14,7 +14,8 @@ use crate::answer::meaning::UnclearAnswer;
 use crate::attention::asked;
 use crate::english::chatting;
 use crate::english::typing::{
-    BEGUN_TOO_SOON, FOR_ANOTHER, NOTHING_ANSWERED, NOTHING_WAITS, can_be_typed, question_again,
+    AGENT_SPOKE, BEGUN_TOO_SOON, FOR_ANOTHER, NOTHING_ANSWERED, NOTHING_WAITS, can_be_typed,
+    question_again,
 };
 use crate::keyboard::TypedLine;
 use crate::listen::meant::UnnumberedRefusal;
@@ -115,9 +116,17 @@ impl ChatRoom {
                 return self.feedback(&format!("{why} {NOTHING_ANSWERED}"));
             }
         };
-        if !ask.told.is_whole_at(begun, false) {
+        // A no hurts nobody.
+        let refuses = matches!(answer, ChatAnswer::Option { refuses: true, .. });
+        if !refuses && !ask.told.is_whole_at(begun, false) {
             let text = format!("{} {BEGUN_TOO_SOON} {NOTHING_ANSWERED}", you_typed(line));
             return self.tell(AnnouncerInput::TooSoon { number, text: &text });
+        }
+        if !refuses && ask.told.is_spoken_over_at(begun) {
+            let again = question_again(number);
+            let text = format!("{} {AGENT_SPOKE} {NOTHING_ANSWERED} {again}", you_typed(line));
+            self.feedback(&text);
+            return self.tell(AnnouncerInput::Request(ListeningRequest::Question(number)));
         }
         match (answer, &ask.subject) {
             (ChatAnswer::Option { id, .. }, AskSubject::Menu { number, .. }) => {

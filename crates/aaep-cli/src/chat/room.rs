@@ -395,6 +395,11 @@ impl ChatRoom {
                         ask.told.begin(moment);
                     }
                 }
+                AnnouncerOutcome::AgentSpoke(number) => {
+                    if let Some(ask) = self.asks.get_mut(number) {
+                        ask.told.speak_over(moment);
+                    }
+                }
                 AnnouncerOutcome::PresentedWhole(number) => {
                     if let Some(ask) = self.asks.get_mut(number) {
                         ask.told.end(self.channel.device.name(), moment);

@@ -60,13 +60,13 @@ impl TellingProgress {
     }
 
     /// Its agent says something else at this moment.
-    pub(super) fn speak_over(&mut self, at: Duration) {
+    pub(crate) fn speak_over(&mut self, at: Duration) {
         self.spoken_over = self.spoken_over.max(Some(at));
     }
 
     /// Whether, at this moment, its agent had said something else since it was told completely. That may have sounded
     /// like another question.
-    pub(super) fn is_spoken_over_at(&self, at: Duration) -> bool {
+    pub(crate) fn is_spoken_over_at(&self, at: Duration) -> bool {
         self.spoken_over.is_some_and(|spoken| {
             spoken <= at && self.whole.iter().all(|(_, told)| *told <= spoken)
         })

@@ -76,6 +76,9 @@ for line in sys.stdin.buffer:
         if words == "ask":
             text("I remove the build. ")
             ask(0, OPTIONS)
+        elif words == "ask and talk":
+            ask(0, OPTIONS)
+            text("Or shall I only look? ")
         elif words == "ask strangely":
             ask("x", STRANGE)
         elif words == "ask twice":
@@ -105,6 +108,11 @@ for line in sys.stdin.buffer:
         text("The folder is gone. ")
         say({"jsonrpc": "2.0", "id": prompt, "result": {"stopReason": "end_turn"}})
 "#;
+
+/// Waits a little: what is on the screen counts as told a moment later.
+fn take_it_in() {
+    thread::sleep(Duration::from_millis(300));
+}
 
 /// A chat, with a person who types and reads lines.
 struct Chat {
@@ -180,6 +188,7 @@ impl Chat {
         );
         assert!(question.contains("It waits until you answer."), "{question}");
         self.reads("  C. Reject");
+        take_it_in();
     }
 
     /// Closes the input, and returns the exit code, the rest of the lines, and what the agent has read.
@@ -331,10 +340,31 @@ fn names_with_control_characters_stay_on_their_lines_and_equal_ones_are_told_apa
     assert!(first.contains("Question: Allow?") && !first.contains('\u{1b}'), "{first}");
     chat.reads("  B. Allow");
     chat.reads("  C. Reject");
+    // It need not be told to its end for a no.
     chat.types("1 c");
     chat.reads("Refused.");
     let (_, _, log) = chat.ends();
     assert_eq!(answers(&log), [selected("r")]);
+}
+
+#[test]
+fn a_yes_after_other_words_of_the_agent_is_not_for_the_question_before_them() {
+    for (typed, option) in [("1 b", None), ("1 c", Some("no"))] {
+        let mut chat = Chat::ready(None);
+        chat.asks("ask and talk");
+        chat.reads("Or shall I only look?");
+        chat.types(typed);
+        if option.is_none() {
+            chat.reads("The agent has said something else since it asked. Nothing was answered.");
+            chat.reads("May it do this?");
+            chat.reads("  C. Reject");
+            take_it_in();
+            chat.types(typed);
+        }
+        chat.reads("The folder is gone.");
+        let (_, said, log) = chat.ends();
+        assert_eq!(answers(&log), [selected(option.unwrap_or("once"))], "{said}");
+    }
 }
 
 #[test]
@@ -415,7 +445,7 @@ fn modes_sessions_and_a_cancel_work_by_commands() {
     chat.types("/continue 1");
     chat.reads("The agent is at work.");
     chat.types("/cancel");
-    chat.reads("done: Stopped by a person.");
+    chat.reads("Stopped by a person.");
     chat.types("/continue 1");
     chat.reads("The earlier session goes on.");
     chat.reads("You said last: Tidy up.");
@@ -450,7 +480,7 @@ fn control_c_stops_the_agent_once_and_leaves_when_typed_twice() {
     chat.reads("  C. Reject");
     interrupt();
     chat.reads("The agent was asked to stop.");
-    chat.reads("done: Stopped by a person.");
+    chat.reads("Stopped by a person.");
     chat.types("and on");
     chat.reads("You said: and on.");
     interrupt();
