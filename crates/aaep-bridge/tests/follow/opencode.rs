@@ -1,4 +1,4 @@
-//! OpenCode. The events are our own, in the shapes and the order that were recorded.
+//! `OpenCode`. The events are our own, in the shapes and the order that were recorded.
 
 use aaep_bridge::follow::FollowedAgent;
 use aaep_bridge::{AskAnswer, AskPolicy};
