@@ -132,7 +132,8 @@ impl DeliveryWorld {
             "producer": { "agent_id": "helper" },
             "localization_hints": { "primary_language": "en-US" } });
         let draft = document.as_object_mut().expect("an object");
-        draft.extend(fields.as_object().cloned().expect("an object"));
+        let Json::Object(fields) = fields else { panic!("no object") };
+        draft.extend(fields);
         self.engine.fill(self.now, draft);
         let Message::Event(event) = read(&document) else { panic!("event") };
         let principal = PrincipalNumber(1000);
@@ -143,7 +144,7 @@ impl DeliveryWorld {
         match step {
             WorldStep::Begin => self.say("session.started", json!({ "summary_normal": "Again." })),
             WorldStep::Say(0) => {
-                self.say("handoff.requested", json!({ "reason": "Help.", "target_kind": "human" }))
+                self.say("handoff.requested", json!({ "reason": "Help.", "target_kind": "human" }));
             }
             WorldStep::Say(1) => {
                 let chunk = "One sentence. Another one. ";
@@ -155,13 +156,13 @@ impl DeliveryWorld {
                 );
             }
             WorldStep::Say(_) => {
-                self.say("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." }))
+                self.say("tool.invoked", json!({ "tool": "look", "summary_normal": "Looks." }));
             }
             WorldStep::Block(at) => {
-                drop(self.handle(EngineInput::Block { subscriber: self.keys[at] }))
+                drop(self.handle(EngineInput::Block { subscriber: self.keys[at] }));
             }
             WorldStep::Unblock(at) => {
-                drop(self.handle(EngineInput::Unblock { subscriber: self.keys[at] }))
+                drop(self.handle(EngineInput::Unblock { subscriber: self.keys[at] }));
             }
             WorldStep::Disconnect(at) => {
                 self.handle(EngineInput::Disconnect { subscriber: self.keys[at] });
@@ -240,7 +241,9 @@ fn states_lists_and_due_times_agree_and_the_table_is_complete() {
     let steps = prop::collection::vec(step(), 1..60);
     let run = TestRunner::new(config).run(&steps, |steps| {
         let mut world = DeliveryWorld::new();
-        steps.into_iter().for_each(|step| world.play(step));
+        for step in steps {
+            world.play(step);
+        }
         Ok(())
     });
     run.unwrap_or_else(|error| panic!("{error}"));
