@@ -118,8 +118,13 @@ mod tests {
         let ask = "\naaep() { echo called >&2; }\nCOMP_WORDS=(aaep lis); COMP_CWORD=1; _aaep aaep lis aaep; echo \"${COMPREPLY[*]}\"\n\
                    COMP_WORDS=(aaep listen --br); COMP_CWORD=2; _aaep aaep --br listen; echo \"${COMPREPLY[*]}\"\n";
         let script = of(Shell::Bash) + ask;
-        let output =
-            Process::new("bash").args(["--norc", "-c", &script]).output().expect("bash runs");
+        // It is longer than an argument may be.
+        let mut bash = Process::new("bash");
+        bash.args(["--norc", "-s"]).stdin(Stdio::piped());
+        let mut child =
+            bash.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash runs");
+        child.stdin.take().expect("its input").write_all(script.as_bytes()).expect("written");
+        let output = child.wait_with_output().expect("it ends");
         let said = |it: &[u8]| String::from_utf8_lossy(it).into_owned();
         assert_eq!(said(&output.stdout), "listen\n--braille\n");
         assert_eq!(said(&output.stderr), "", "nothing was called, and nothing went wrong");
