@@ -211,6 +211,26 @@ fn that_a_session_began_is_not_told_after_its_end() {
 }
 
 #[test]
+fn what_an_agent_says_in_very_many_outputs_is_bounded_as_a_flood_is_and_one_answer_is_not() {
+    let line = |at: u64| {
+        let chunk = format!("Note {at} of what is going on here, told at some length.");
+        let fields = json!({
+            "output_id": format!("out_{at}"), "chunk": chunk, "position": 0, "complete": true,
+        });
+        event("output.streaming", &fields)
+    };
+    let log: Vec<(Duration, Event)> = (0..60).map(|at| (seconds(at), line(at))).collect();
+    let answer = [(seconds(0), loom_says(&speech_of(30), true))];
+    let furthest = |events: &[(Duration, Event)]| {
+        let said = rehearse(events, &Preferences::default(), 180).said;
+        said.iter().map(|it| it.began.saturating_sub(it.arrived)).max().expect("words")
+    };
+    let bound = seconds(Preferences::default().behind_seconds) + one_sentence(180);
+    assert!(furthest(&log) <= bound, "{:?}", furthest(&log));
+    assert!(furthest(&answer) > bound, "one answer is read to its end");
+}
+
+#[test]
 fn lines_tell_everything_in_the_order_in_which_it_came() {
     let mut room = Room::quiet();
     room.announcer = Announcer::new(Preferences::default()).without_pace();

@@ -118,13 +118,10 @@ mod tests {
         let ask = "\naaep() { echo called >&2; }\nCOMP_WORDS=(aaep lis); COMP_CWORD=1; _aaep aaep lis aaep; echo \"${COMPREPLY[*]}\"\n\
                    COMP_WORDS=(aaep listen --br); COMP_CWORD=2; _aaep aaep --br listen; echo \"${COMPREPLY[*]}\"\n";
         let script = of(Shell::Bash) + ask;
-        // It is longer than an argument may be.
-        let mut bash = Process::new("bash");
-        bash.args(["--norc", "-s"]).stdin(Stdio::piped());
-        let mut child =
-            bash.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash runs");
-        child.stdin.take().expect("its input").write_all(script.as_bytes()).expect("written");
-        let output = child.wait_with_output().expect("it ends");
+        // It is too long for an argument.
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(script.as_bytes()).expect("there is room");
+        let output = Process::new("bash").arg("--norc").arg(file.path()).output().expect("bash runs");
         let said = |it: &[u8]| String::from_utf8_lossy(it).into_owned();
         assert_eq!(said(&output.stdout), "listen\n--braille\n");
         assert_eq!(said(&output.stderr), "", "nothing was called, and nothing went wrong");

@@ -40,8 +40,7 @@ impl Announcer {
             |it: &QueuedUtterance| it.kind == UtteranceKind::Reply && it.is_of(session_id);
         let stopped = self.stop_text(is_text);
         let mut unheard: Vec<QueuedUtterance> = self.queue.take(is_text).into();
-        let (end, is_paged) = self.queue.take_end_of_text(session_id);
-        let last = end.or_else(|| unheard.pop());
+        let last = unheard.pop();
         // An interrupted text is not left unfinished: it is said again, together with the last sentence.
         let Some(mut last) = stopped.into_iter().chain(last).reduce(|mut one, next| {
             one.words = sentences(&[&one.words, &next.words]);
@@ -49,7 +48,7 @@ impl Announcer {
         }) else {
             return;
         };
-        let has_more = !unheard.is_empty() || is_paged;
+        let has_more = !unheard.is_empty();
         for item in unheard {
             self.queue.skip(item);
         }

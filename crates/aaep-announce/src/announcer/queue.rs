@@ -1,7 +1,5 @@
 //! The utterances that wait: merged, reordered, summarized, and always within limits.
 
-mod backlog;
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -11,8 +9,8 @@ use super::io::{AskNumber, HubNumber};
 use super::phrase::TextLanguage;
 use super::sessions::HubSessionKey;
 use super::tools::WaitingTools;
+use crate::english::listening;
 use crate::utterance::{UtteranceKind, Weight};
-use backlog::{LeftOutCounts, PagedText};
 
 /// The most waiting utterances that are not critical.
 pub const MAX_WAITING: usize = 256;
@@ -23,6 +21,10 @@ pub const MAX_QUESTIONS: usize = 256;
 
 /// After this much news in a row, a question goes on with a sentence.
 const MAX_NEWS_IN_A_ROW: usize = 3;
+/// One text of an agent may take this many times longer than everything else that waits, if no other text waits.
+const TEXT_PATIENCE: u64 = 6;
+/// How many skipped utterances are kept for a person who wants to hear them.
+const MAX_SKIPPED: usize = 256;
 /// Left-out utterances are announced at most once in this time while something else waits.
 const LEFT_OUT_PAUSE: Duration = Duration::from_secs(30);
 
@@ -95,8 +97,6 @@ pub(super) enum UtteranceTopic {
     Line(HubNumber),
     /// How much was left out.
     LeftOut,
-    /// How many words of a text of an agent are not said, in the place where they would follow.
-    RestOfText(u64),
     /// The result of something that the person typed. It is said at once or never.
     Feedback,
     /// News about a question that is not named, as long as no other question is asked.
@@ -190,6 +190,15 @@ impl QueuedUtterance {
     }
 }
 
+/// Counts what was left out because too much was waiting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LeftOutCounts {
+    steps: u64,
+    replies: u64,
+    errors: u64,
+    others: u64,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct UtteranceQueue {
     critical: VecDeque<QueuedUtterance>,
@@ -200,8 +209,6 @@ pub(super) struct UtteranceQueue {
     skipped: VecDeque<QueuedUtterance>,
     /// The session that spoke last.
     reading: Option<HubSessionKey>,
-    /// The text of which the rest is offered and not said.
-    paged: Option<PagedText>,
     last_serial: u64,
     /// Whether news waited while a sentence was said to its end, so that it comes before the next one.
     is_news_due: bool,
@@ -225,9 +232,6 @@ impl UtteranceQueue {
                 it.kind != UtteranceKind::Progress || it.session_id != item.session_id
             });
         }
-        if self.is_beyond_page(&item) {
-            return self.leave_for_later(item);
-        }
         self.make_room_for(&item, behind_seconds);
         let at = match item.kind {
             _ if self.takes_no_time => self.rest.len(),
@@ -243,6 +247,28 @@ impl UtteranceQueue {
         };
         self.rest.insert(at, item);
         self.keep_up(pace, behind_seconds);
+    }
+
+    /// Leaves out utterances that waited for very long when another agent has something newer. The agent that is
+    /// being read is read to the end, however long that takes.
+    fn make_room_for(&mut self, item: &QueuedUtterance, behind_seconds: u64) {
+        if item.session_id.is_none() || item.weight < Weight::Normal {
+            return;
+        }
+        let patience = Duration::from_secs(behind_seconds.saturating_mul(TEXT_PATIENCE));
+        let is_stale = |it: &QueuedUtterance| {
+            item.arrived.saturating_sub(it.arrived) > patience
+                && it.session_id != item.session_id
+                && it.session_id != self.reading
+                // A claim must not be announced without the fact that contradicts it.
+                && !(it.was_cut || it.is_news())
+        };
+        let waiting = std::mem::take(&mut self.rest);
+        let (stale, rest) = waiting.into_iter().partition::<VecDeque<QueuedUtterance>, _>(is_stale);
+        self.rest = rest;
+        for it in stale {
+            self.leave_out(it);
+        }
     }
 
     /// The position after the waiting news.
@@ -403,6 +429,59 @@ impl UtteranceQueue {
         true
     }
 
+    /// Leaves out the least important utterances, the oldest first, until not too much waits.
+    fn keep_up(&mut self, pace: u64, behind_seconds: u64) {
+        let mut seconds: u64 = self.rest.iter().map(|it| it.seconds(pace)).sum();
+        while self.rest.len() > MAX_WAITING || seconds > behind_seconds.max(1) {
+            // The newest one is always kept: a person who listens slowly hears at least that.
+            let waiting = self.rest.iter().take(self.rest.len().saturating_sub(1));
+            let importance = |item: &QueuedUtterance| match item.kind {
+                _ if item.was_cut => 4,
+                UtteranceKind::Progress => 0,
+                UtteranceKind::Doing if item.weight == Weight::Background => 1,
+                UtteranceKind::Doing => 2,
+                UtteranceKind::Reply => 3,
+                UtteranceKind::Notice => 4,
+                UtteranceKind::Done
+                | UtteranceKind::Settled
+                | UtteranceKind::Error
+                | UtteranceKind::Question => 5,
+            };
+            let least = waiting.enumerate().min_by_key(|(at, item)| (importance(item), *at));
+            let Some((at, importance)) = least.map(|(at, item)| (at, importance(item))) else {
+                return;
+            };
+            // A single text may wait for longer. Ends and errors are kept as long as there is room.
+            let is_kept = match importance {
+                _ if self.takes_no_time => true,
+                3 if self.is_one_text() => seconds <= behind_seconds.saturating_mul(TEXT_PATIENCE),
+                0..=3 => false,
+                _ => true,
+            };
+            if is_kept && self.rest.len() <= MAX_WAITING {
+                return;
+            }
+            let Some(item) = self.rest.remove(at) else { return };
+            seconds = seconds.saturating_sub(item.seconds(pace));
+            self.leave_out(item);
+        }
+    }
+
+    /// Whether all waiting words of agents are one text of one agent.
+    fn is_one_text(&self) -> bool {
+        let mut replies = self.rest.iter().filter(|it| it.kind == UtteranceKind::Reply);
+        let Some(first) = replies.next() else { return true };
+        replies.all(|it| it.session_id == first.session_id && it.text == first.text)
+    }
+
+    /// Keeps a skipped utterance; the oldest ones are dropped.
+    pub(super) fn skip(&mut self, item: QueuedUtterance) {
+        self.skipped.push_back(item);
+        if self.skipped.len() > MAX_SKIPPED {
+            self.skipped.pop_front();
+        }
+    }
+
     pub(super) fn offers(&self, serial: u64) -> bool {
         self.skipped.iter().any(|it| it.serial == serial)
     }
@@ -420,6 +499,41 @@ impl UtteranceQueue {
             (item.weight, item.about) = (Weight::Normal, UtteranceTopic::Nothing);
             self.skip(item);
         }
+    }
+
+    /// Queues all skipped utterances again, before newer words of agents. Returns whether there were any.
+    pub(super) fn tell_skipped(&mut self) -> bool {
+        if self.skipped.is_empty() {
+            return false;
+        }
+        self.left_out = LeftOutCounts::default();
+        let skipped = std::mem::take(&mut self.skipped);
+        for item in skipped.into_iter().rev() {
+            self.put_back(item);
+        }
+        true
+    }
+
+    fn leave_out(&mut self, item: QueuedUtterance) {
+        match (&item.about, item.kind) {
+            // Only the newest of these counts.
+            (
+                UtteranceTopic::LeftOut
+                | UtteranceTopic::State
+                | UtteranceTopic::StillRunning
+                | UtteranceTopic::Line(_)
+                | UtteranceTopic::Feedback
+                | UtteranceTopic::Time(_),
+                _,
+            )
+            | (_, UtteranceKind::Progress) => return,
+            (UtteranceTopic::Tools(tools), _) => self.left_out.steps += tools.count(),
+            (_, UtteranceKind::Doing) => self.left_out.steps += 1,
+            (_, UtteranceKind::Reply) => self.left_out.replies += 1,
+            (_, UtteranceKind::Error) => self.left_out.errors += 1,
+            _ => self.left_out.others += 1,
+        }
+        self.skip(item);
     }
 
     /// Takes the next utterance, if it may be said now. With `waits_for_answer`, nothing is said about what was left out.
@@ -454,6 +568,15 @@ impl UtteranceQueue {
             self.reading.clone_from(&item.session_id);
         }
         next
+    }
+
+    /// Announces what was left out since the last such announcement.
+    fn tell_left_out(&mut self, now: Duration) -> Option<QueuedUtterance> {
+        let words = std::mem::take(&mut self.left_out).said()?;
+        self.left_out_told = Some(now);
+        let mut item = QueuedUtterance::new(UtteranceKind::Notice, Weight::Normal, words, now);
+        item.about = UtteranceTopic::LeftOut;
+        Some(item)
     }
 
     /// Whether a waiting utterance interrupts this one. Critical ones interrupt others, and a riskier question
@@ -505,7 +628,7 @@ impl UtteranceQueue {
         for item in others {
             self.leave_out(item);
         }
-        (self.left_out, self.paged) = (LeftOutCounts::default(), None);
+        self.left_out = LeftOutCounts::default();
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = &QueuedUtterance> {
@@ -514,5 +637,12 @@ impl UtteranceQueue {
 
     pub(super) fn len(&self) -> usize {
         self.critical.len() + self.rest.len()
+    }
+}
+
+impl LeftOutCounts {
+    fn said(self) -> Option<String> {
+        let listed = listening::kinds_left_out(self.errors, self.replies, self.steps, self.others)?;
+        Some(listening::too_much(&listed))
     }
 }

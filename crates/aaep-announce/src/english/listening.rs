@@ -40,14 +40,6 @@ pub(crate) fn too_much(listed: &str) -> String {
     format!("Too much at once. Left out: {listed}. To hear what was left out: more.")
 }
 
-/// How much of a long text was not said.
-pub(crate) fn rest_of_text(words: u64) -> String {
-    match words {
-        1 => "Left out of this text: 1 word. To hear it: more.".to_owned(),
-        _ => format!("Left out of this text: {words} words. To hear them: more."),
-    }
-}
-
 /// What was left out, by kind; `None` if nothing was.
 pub(crate) fn kinds_left_out(errors: u64, replies: u64, steps: u64, others: u64) -> Option<String> {
     let count = |count: u64, one: &str, many: &str| match count {
