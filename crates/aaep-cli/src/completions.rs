@@ -121,7 +121,8 @@ mod tests {
         // It is too long for an argument.
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(script.as_bytes()).expect("there is room");
-        let output = Process::new("bash").arg("--norc").arg(file.path()).output().expect("bash runs");
+        let output =
+            Process::new("bash").arg("--norc").arg(file.path()).output().expect("bash runs");
         let said = |it: &[u8]| String::from_utf8_lossy(it).into_owned();
         assert_eq!(said(&output.stdout), "listen\n--braille\n");
         assert_eq!(said(&output.stderr), "", "nothing was called, and nothing went wrong");
