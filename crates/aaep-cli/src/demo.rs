@@ -36,6 +36,9 @@ Exit codes:
 /// The exit code of a program that Control-C ended.
 const STOPPED: i32 = 130;
 
+/// How often it is tried to delete the folder.
+const MAX_DELETIONS: u8 = 20;
+
 /// How the demonstration goes.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -112,8 +115,13 @@ fn clean_up_when_stopped(runtime: &Runtime, folder: PathBuf) -> Result<(), Comma
     let stopped = watch(runtime)?;
     runtime.spawn(async move {
         stopped.wait().await;
-        // If it cannot be deleted, there is nobody left to tell.
-        let _ = std::fs::remove_dir_all(&folder);
+        // The hub still writes, and a file that it makes meanwhile keeps the folder. If it cannot be deleted, there is
+        // nobody left to tell.
+        for _ in 0..MAX_DELETIONS {
+            if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                break;
+            }
+        }
         give_terminal_back();
         std::process::exit(STOPPED);
     });
