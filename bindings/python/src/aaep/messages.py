@@ -652,6 +652,9 @@ class Agentvoice(TypedDict, total=False):
     action_digest: str
     """Of an agent's confirmation or tool: which tool with which arguments it is."""
 
+    asked_elsewhere: bool
+    """Of an agent's confirmation: the agent asks the person in a window of its own as well, which decides if nobody answers here."""
+
     counted_to: int
     """Of a piece of text: how far the agent has counted its output with it, where that is not how far it is counted here, because its text was normalized."""
 
@@ -684,6 +687,9 @@ class Agentvoice(TypedDict, total=False):
 
     seconds_left: int
     """Of a question that is sent late or again: how many seconds are left to answer it."""
+
+    stays_open: bool
+    """Of an agent's question: it can be answered until its time is over, also if nobody listens meanwhile."""
 
     tool: str
     """Of an agent's confirmation: the tool that is asked for."""
