@@ -1,10 +1,10 @@
-//! Who approves what an agent wants to do, as far as its own settings say so.
+//! Whether the person or a model approves what an agent wants to do, as far as its own settings say so.
 
 use serde_json::Value;
 
 use crate::agent::BridgedAgent;
 
-/// Who approves.
+/// Whether the person or a model approves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approver {
     /// The person is asked.
